@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string_view>
+
+namespace isochron {
+
+// One option: its key (JSON and YAML as it is, `--min-count` on the command line), the member that
+// holds it, and what it means. An options struct lists its fields once:
+//
+//   template <class Row> static void describe(Row row) {
+//     row(Field{"min_count", &PackOptions::min_count, "at least this many micro-batches"});
+//   }
+//
+// and JSON, command line, help and documentation visit that list. A member is a bool, an integer,
+// a double, a string, a named enumeration, or an optional of one of these.
+template <class Owner, class T>
+struct Field {
+  std::string_view key;
+  T Owner::*member;
+  std::string_view help;
+};
+template <class Owner, class T>
+Field(const char*, T Owner::*, const char*) -> Field<Owner, T>;
+
+}  // namespace isochron

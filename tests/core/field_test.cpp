@@ -1,0 +1,90 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "isochron/core/field_text.h"
+#include "isochron/core/json.h"
+#include "isochron/core/policy.h"
+#include "tests/support/message_of.h"
+
+namespace isochron {
+namespace {
+
+struct SampleOptions {
+  bool is_even = false;
+  std::int32_t count = 3;
+  std::optional<std::int32_t> limit = {};
+  Oversize oversize = Oversize::error;
+  double share = 0.5;
+  std::string title = "none";
+
+  template <class Row>
+  static void describe(Row row) {
+    using Self = SampleOptions;
+    row(Field{"is_even", &Self::is_even, "whether"});
+    row(Field{"count", &Self::count, "how many"});
+    row(Field{"limit", &Self::limit, "at most"});
+    row(Field{"oversize", &Self::oversize, "what then"});
+    row(Field{"share", &Self::share, "how much"});
+    row(Field{"title", &Self::title, "called"});
+  }
+};
+
+std::string message_of_json(std::string_view text) {
+  return message_of([&] { (void)options_from_json<SampleOptions>(parse_json(text, "it"), "it"); });
+}
+
+TEST(Fields, SurviveARoundTripThroughJson) {
+  SampleOptions options;
+  options.limit = 7;
+  options.oversize = Oversize::alone;
+  const Json json = options_to_json(options);
+  EXPECT_EQ(
+      json.dump(),
+      R"({"is_even":false,"count":3,"limit":7,"oversize":"alone","share":0.5,"title":"none"})");
+  EXPECT_EQ(options_to_json(options_from_json<SampleOptions>(json, "it")), json);
+  EXPECT_EQ(options_to_json(SampleOptions{})["limit"], nullptr);
+}
+
+TEST(Fields, NameTheKeyTheValueAndWhatIsAllowed) {
+  EXPECT_EQ(message_of_json(R"({"cuont":3})"),
+            "[it] unknown key \"cuont\", did you mean \"count\"?");
+  EXPECT_EQ(message_of_json(R"({"count":"x"})"),
+            "[it] count is \"x\", must be an integer from -2147483648 to 2147483647");
+  EXPECT_EQ(message_of_json(R"({"count":99999999999})"),
+            "[it] count is 99999999999, must be an integer from -2147483648 to 2147483647");
+  EXPECT_EQ(
+      message_of_json(R"({"count":18446744073709551615})"),
+      "[it] count is 18446744073709551615, must be an integer from -2147483648 to 2147483647");
+  EXPECT_EQ(message_of_json(R"({"oversize":"big"})"),
+            "[it] oversize is \"big\", must be one of error, alone, widen");
+  EXPECT_EQ(message_of_json(R"({"oversize":1})"),
+            "[it] oversize is 1, must be one of error, alone, widen");
+  EXPECT_EQ(message_of_json(R"({"is_even":1})"), "[it] is_even is 1, must be true or false");
+  EXPECT_EQ(message_of_json(R"({"title":[1]})"), "[it] title is a list of 1, must be a string");
+  EXPECT_EQ(message_of_json(R"([])"), "[it] options is a list of 0, must be an object");
+}
+
+TEST(Json, RejectsWhatOtherReadersAcceptSilently) {
+  EXPECT_EQ(message_of_json("{\"count\":1,\n\"count\":2}"),
+            "[it] the key \"count\" occurs twice in one object");
+  EXPECT_EQ(message_of_json("{\n\"count\":}"),
+            "[it] line 2 is not valid JSON at byte 11 of the text");
+  EXPECT_EQ(message_of_json(std::string(100000, '[')), "[it] the JSON nests deeper than 64 levels");
+  EXPECT_EQ(message_of_json("{\"share\":1e999}"),
+            "[it] the JSON holds a number outside the range of a double");
+}
+
+TEST(Fields, ReadFromText) {
+  EXPECT_EQ(value_from_text<std::int32_t>("it", "count", "-5"), -5);
+  EXPECT_EQ(value_from_text<Short>("it", "short", "drop"), Short::drop);
+  EXPECT_EQ(message_of([] { (void)value_from_text<std::int32_t>("it", "count", "5x"); }),
+            "[it] count is \"5x\", must be an integer from -2147483648 to 2147483647");
+  EXPECT_EQ(message_of([] { (void)value_from_text<bool>("it", "is_even", "yes"); }),
+            "[it] is_even is \"yes\", must be true or false");
+  EXPECT_EQ(flag_of("min_count"), "--min-count");
+  EXPECT_EQ(type_text<std::optional<Short>>(), "empty|error|drop");
+}
+
+}  // namespace
+}  // namespace isochron
