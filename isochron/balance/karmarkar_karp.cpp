@@ -16,13 +16,13 @@
 #include "isochron/balance/karmarkar_karp.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <concepts>
 #include <limits>
 #include <utility>
 
+#include "isochron/core/radix_sort.h"
 #include "isochron/core/require.h"
 #include "isochron/core/units.h"
 
@@ -73,32 +73,12 @@ std::uint64_t ordered_bits(std::int64_t value) { return static_cast<std::uint64_
 std::uint64_t ordered_bits(float value) { return std::bit_cast<std::uint32_t>(value + 0.0f); }
 std::uint64_t ordered_bits(double value) { return std::bit_cast<std::uint64_t>(value + 0.0); }
 
-// Items ascending by (value, index): stable counting sorts, one for each byte in which the values
-// differ.
+// Items ascending by (value, index).
 template <class T>
 std::vector<std::int32_t> ascending_items(std::span<const T> values) {
-  struct Keyed {
-    std::uint64_t key;
-    std::int32_t item;
-  };
-  std::vector<Keyed> keyed(values.size());
-  std::uint64_t differing = 0;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    keyed[i] = {ordered_bits(values[i]), static_cast<std::int32_t>(i)};
-    differing |= keyed[i].key ^ keyed[0].key;
-  }
-  std::vector<Keyed> sorted(values.size());
-  for (int shift = 0; shift < 64; shift += 8) {
-    if (((differing >> shift) & 0xff) == 0) continue;
-    std::array<std::uint32_t, 257> start{};
-    for (const Keyed& k : keyed) ++start[((k.key >> shift) & 0xff) + 1];
-    for (std::size_t digit = 1; digit < 256; ++digit) start[digit] += start[digit - 1];
-    for (const Keyed& k : keyed) sorted[start[(k.key >> shift) & 0xff]++] = k;
-    keyed.swap(sorted);
-  }
-  std::vector<std::int32_t> items(values.size());
-  for (std::size_t i = 0; i < items.size(); ++i) items[i] = keyed[i].item;
-  return items;
+  std::vector<std::uint64_t> keys(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) keys[i] = ordered_bits(values[i]);
+  return ascending_positions(keys);
 }
 
 template <class T>
