@@ -50,7 +50,8 @@ const std::vector<Hardware>& presets() {
       {"mi350x", 2300e12, 288 * gb, 8000, 8, 418, 45},
       // AMD MI355X data sheet: as MI350X.
       {"mi355x", 2500e12, 288 * gb, 8000, 8, 418, 45},
-      // Atlas 800T A2 specification, known by three names: HCCS 392 GB/s both ways, 200 Gb/s RoCE.
+      // Atlas 800T A2, known by three names: HCCS 392 GB/s both ways, 200 Gb/s RoCE. There is no
+      // public data sheet of its memory; 1600 GB/s is reported for HBM2e of that size.
       {"910b", 354e12, 64 * gb, 1600, 8, 152, 22.5},
       {"ascend910", 354e12, 64 * gb, 1600, 8, 152, 22.5},
       {"a2g3", 354e12, 64 * gb, 1600, 8, 152, 22.5},
