@@ -94,7 +94,8 @@ std::optional<BestPacking> best_packing(const Sequences& sequences, const PackOp
       std::sort(answer.dropped.begin(), answer.dropped.end());
       return answer;
     }
-    if (options.short_ == Short::error || kept <= 1) return std::nullopt;
+    // An exact count that is too small is no lack of sequences, and one too large stays too large.
+    if (options.short_ == Short::error || options.count || kept <= 1) return std::nullopt;
     const Unit& last = units[kept - 1];
     answer.dropped.insert(answer.dropped.end(), last.sequences.begin(), last.sequences.end());
   }
