@@ -22,7 +22,7 @@ struct BalanceAsked {
   std::int32_t minibatch = 0;
   Tokens capacity = 0;
   Order order = Order::index;
-  std::int64_t max_work = 0;
+  std::optional<std::int64_t> max_work = {};
 
   template <class Row>
   static void describe(Row row) {
@@ -72,8 +72,8 @@ BalanceResult read_result(const Json& document) {
           asked.minibatch);
   require(asked.capacity >= 0, where, "options.capacity is {}, must not be negative",
           asked.capacity);
-  require(asked.max_work >= 0, where, "options.max_work is {}, must not be negative",
-          asked.max_work);
+  require(asked.max_work.value_or(0) >= 0, where, "options.max_work is {}, must not be negative",
+          asked.max_work.value_or(0));
   result.input = read_input(document);
   require(asked.keep_groups == KeepGroups::none || !result.input.batch.groups.empty(), where,
           "options.keep_groups is rank, but \"group\" is missing");
@@ -125,8 +125,9 @@ Violation find_empty_answer_violation(const BalanceResult& result) {
   if (!result.sequences_of_rank.empty()) {
     return fmt::format("status is {}, so sequences_of_rank must be empty", name_of(result.status));
   }
-  return broken_unless(result.max_cost == 0, "status is {}, so max_cost is 0, not {}",
-                       name_of(result.status), result.max_cost);
+  return broken_unless(result.max_cost == 0 && result.mean_cost == 0,
+                       "status is {}, so max_cost and mean_cost are 0, not {} and {}",
+                       name_of(result.status), result.max_cost, result.mean_cost);
 }
 
 Violation find_rank_violation(const BalanceResult& result) {

@@ -25,7 +25,7 @@ struct PackAsked {
   Short short_ = Short::empty;
   KeepGroups keep_groups = KeepGroups::none;
   Order order = Order::index;
-  std::int64_t max_work = 0;
+  std::optional<std::int64_t> max_work = {};
 
   template <class Row>
   static void describe(Row row) {
@@ -83,8 +83,8 @@ PackAsked read_asked(const Json& document) {
           asked.min_count);
   require(asked.max_sequences >= 0, where, "options.max_sequences is {}, must not be negative",
           asked.max_sequences);
-  require(asked.max_work >= 0, where, "options.max_work is {}, must not be negative",
-          asked.max_work);
+  require(asked.max_work.value_or(0) >= 0, where, "options.max_work is {}, must not be negative",
+          asked.max_work.value_or(0));
   require(asked.oversize != Oversize::widen, where,
           "options.oversize is widen, must be error or alone");
   require(asked.keep_groups != KeepGroups::rank, where,

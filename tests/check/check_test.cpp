@@ -63,7 +63,7 @@ TEST(CheckBalance, NamesTheRuleThatIsBroken) {
        [](Json& j) { j["sequences_of_rank"] = rich_balance()["sequences_of_rank"]; },
        "status is infeasible, so sequences_of_rank must be empty"},
       {"a cost without an answer", infeasible_balance, [](Json& j) { j["max_cost"] = 3; },
-       "status is infeasible, so max_cost is 0, not 3"},
+       "status is infeasible, so max_cost and mean_cost are 0, not 3 and 0"},
       {"a rank too few", plain_balance, [](Json& j) { j["ranks"] = 3; },
        "sequences_of_rank has 2 ranks, must have 3"},
       {"an id too large", plain_balance, [](Json& j) { j["sequences_of_rank"][1][2] = 6; },
