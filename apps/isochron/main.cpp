@@ -72,13 +72,15 @@ ExitCode run(const std::vector<std::string>& arguments) {
   program.set_version_flag("--version", std::string("isochron ") + ISOCHRON_VERSION);
   program.footer(
       "Examples:\n"
+      "  isochron balance --lengths builtin:1024 --ranks 16\n"
+      "  isochron pack --lengths lengths.txt --capacity 16384\n"
       "  isochron check result.json\n"
-      "Help of a verb: isochron check --help\n"
+      "Help of a verb: isochron balance --help\n"
       "Exit: 0 done, 1 invalid, infeasible or unknown, 2 bad input, 3 a file or the machine "
       "failed");
   program.get_formatter()->column_width(42);  // of the longest flag and its values
   program.require_subcommand(1);
-  const std::vector<Verb> verbs = {add_check(program)};
+  const std::vector<Verb> verbs = {add_balance(program), add_pack(program), add_check(program)};
   require_known_words(arguments, program, verbs);
 
   const std::string where = arguments[0].starts_with('-') ? "command line" : arguments[0];

@@ -19,6 +19,8 @@ struct Verb {
   std::function<ExitCode()> run;
 };
 
+[[nodiscard]] Verb add_balance(CLI::App& program);
+[[nodiscard]] Verb add_pack(CLI::App& program);
 [[nodiscard]] Verb add_check(CLI::App& program);
 
 }  // namespace isochron
