@@ -53,16 +53,18 @@ Nanoseconds cost_bound(const DearestFirst& order, std::int32_t num_bins, std::in
   const std::size_t n = order.costs.size();
   if (n == 0) return 0;
   const auto k = static_cast<std::size_t>(num_bins);
-  std::vector<Nanoseconds> sum_of_first(n + 1, 0);
-  for (std::size_t i = 0; i < n; ++i) sum_of_first[i + 1] = sum_of_first[i] + order.costs[i];
-  const Nanoseconds total = sum_of_first[n];
+  const Nanoseconds total = std::accumulate(order.costs.begin(), order.costs.end(), Nanoseconds{0});
   Nanoseconds bound = total / num_bins + (total % num_bins != 0 ? 1 : 0);
 
   const auto needed = std::min(static_cast<std::size_t>(min_units), n);
-  for (std::size_t j = 0; j * k < n; ++j) {
+  const auto at = [&](std::size_t i) {
+    return order.costs.begin() + static_cast<std::ptrdiff_t>(i);
+  };
+  // Beyond 64 the mean is as good, and the sums would be quadratic in n / k.
+  for (std::size_t j = 0; j * k < n && j < 64; ++j) {
     // Of the j*k+1 dearest some bin holds j+1; what it lacks is at best the cheapest of all.
-    Nanoseconds shared = sum_of_first[j * k + 1] - sum_of_first[j * k - j];
-    if (j + 1 < needed) shared += total - sum_of_first[n - (needed - j - 1)];
+    Nanoseconds shared = std::accumulate(at(j * k - j), at(j * k + 1), Nanoseconds{0});
+    if (j + 1 < needed) shared += std::accumulate(at(n - (needed - j - 1)), at(n), Nanoseconds{0});
     bound = std::max(bound, shared);
   }
   return bound;

@@ -10,6 +10,7 @@
 //   cheap  2  3  5         9 <-> 3 moves 6, 9 <-> 5 moves 4; both leave max = a - 4
 
 #include <algorithm>
+#include <memory_resource>
 #include <tuple>
 #include <utility>
 
@@ -60,7 +61,7 @@ struct Entry {
 };
 
 struct Bin {
-  std::vector<Entry> units;  // ascending
+  std::pmr::vector<Entry> units;  // ascending
   Nanoseconds cost = 0;
   Tokens tokens = 0;
   std::int64_t size = 0;
@@ -74,8 +75,11 @@ class Refinement {
         limits_(limits),
         has_volume_(limits.has_volume()),
         work_(work),
-        bin_of_(bin_of),
-        bins_(static_cast<std::size_t>(num_bins)) {
+        bin_of_(bin_of) {
+    bins_.reserve(static_cast<std::size_t>(num_bins));
+    for (std::int32_t bin = 0; bin < num_bins; ++bin) {
+      bins_.push_back({.units = std::pmr::vector<Entry>(&memory_)});
+    }
     std::vector<std::size_t> counts(bins_.size(), 0);
     for (const std::int32_t bin : bin_of) ++counts[static_cast<std::size_t>(bin)];
     for (std::size_t i = 0; i < bins_.size(); ++i) bins_[i].units.reserve(counts[i] + 1);
@@ -100,6 +104,7 @@ class Refinement {
   }
 
   Nanoseconds run(RefineGoal goal, Nanoseconds target) {
+    target_ = target;
     std::size_t top = by_cost_.size();  // bins from here on cannot be improved
     while (top > 1 && work_ > 0) {
       if (goal == RefineGoal::largest && by_cost_[top - 1].cost <= target) break;
@@ -142,7 +147,8 @@ class Refinement {
       if (exchange.gain > best.gain) {
         best = exchange;
         partner = cheap;
-        if (best.gain >= gap / 4) break;
+        // Near half of the gap, or as low as is asked for: good enough.
+        if (best.gain >= std::min(gap / 4, std::max<Nanoseconds>(1, a.cost - target_))) break;
       }
     }
     if (best.gain == 0) return false;
@@ -353,6 +359,8 @@ class Refinement {
   bool has_volume_;
   std::int64_t& work_;
   BinOf& bin_of_;
+  Nanoseconds target_ = 0;
+  std::pmr::monotonic_buffer_resource memory_;  // of the bins: one block instead of one for each
   std::vector<Bin> bins_;
   std::vector<Entry> by_cost_;  // {cost, bin}, ascending
   std::vector<Subset> of_dear_, of_cheap_;
