@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ struct BalanceOptions {
   std::int32_t minibatch = 0;                 // rows per mini-batch; 0: the batch is one
   Tokens capacity = 0;                        // tokens that a rank may hold; 0: no limit
   Order order = Order::index;                 // of the sequences inside a rank
-  std::int64_t max_work = 2'000'000;          // search limit, in exchanges weighed
+  std::optional<std::int64_t> max_work = {};  // search limit, in exchanges weighed; none: by size
 
   template <class Row>
   static void describe(Row row) {
@@ -32,7 +33,8 @@ struct BalanceOptions {
     row(Field{"capacity", &Self::capacity,
               "tokens that a rank may hold in a mini-batch; 0: no limit"});
     row(Field{"order", &Self::order, "sequences inside a rank: by index, or small at both ends"});
-    row(Field{"max_work", &Self::max_work, "search limit, in exchanges weighed"});
+    row(Field{"max_work", &Self::max_work,
+              "search limit, in exchanges weighed; none: grows with the batch"});
   }
 };
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
+#include <string_view>
 
 #include "isochron/core/ids.h"
 #include "isochron/core/units.h"
@@ -14,5 +16,12 @@ struct Sequences {
   std::span<const Nanoseconds> costs = {};
   std::span<const PromptGroupId> groups = {};  // each from 0 to the number of sequences - 1
 };
+
+// What every algorithm asks of the spans it uses. Each throws std::invalid_argument("[where] ..")
+// with the position and the value: a negative cost or a total above 2^62; a length outside 1 to
+// 2^31-1; a group outside 0 to count-1; a number of entries other than `count`.
+void check_costs(std::string_view where, std::span<const Nanoseconds> costs);
+void check_lengths(std::string_view where, std::span<const Tokens> lengths, std::size_t count);
+void check_groups(std::string_view where, std::span<const PromptGroupId> groups, std::size_t count);
 
 }  // namespace isochron

@@ -26,7 +26,7 @@ struct PackOptions {
   Short short_ = Short::empty;                // for fewer sequences than micro-batches
   KeepGroups keep_groups = KeepGroups::none;  // none or microbatch
   Order order = Order::index;                 // of the micro-batches
-  std::int64_t max_work = 2'000'000;          // search limit, in exchanges weighed
+  std::optional<std::int64_t> max_work = {};  // search limit, in exchanges weighed; none: by size
 
   template <class Row>
   static void describe(Row row) {
@@ -42,7 +42,8 @@ struct PackOptions {
     row(Field{"keep_groups", &Self::keep_groups,
               "microbatch: sequences of a group in the same micro-batch"});
     row(Field{"order", &Self::order, "micro-batches by first sequence, or small at both ends"});
-    row(Field{"max_work", &Self::max_work, "search limit, in exchanges weighed"});
+    row(Field{"max_work", &Self::max_work,
+              "search limit, in exchanges weighed; none: grows with the batch"});
   }
 };
 

@@ -1,0 +1,145 @@
+// Starts, refinement, proof: the order in which assign() tries.
+//
+// Longest first, refined, is the answer nearly always. Karmarkar-Karp runs where it might be
+// better: with equal counts it gives every bin one of each k neighbours in sorted order, so that
+// the bin of the dearest unit holds at least the cheapest of each such block, which is often worse
+// at sight.
+
+#include <algorithm>
+
+#include "isochron/balance/assignment.h"
+#include "isochron/balance/karmarkar_karp.h"
+
+namespace isochron {
+
+namespace {
+
+constexpr std::int64_t work_per_unit = 24;  // keeps refine() near the cost of the starts
+constexpr Nanoseconds near_enough = 1 << 11;
+constexpr std::size_t few_units = 12;         // within proof_work all assignments of 10 are seen,
+constexpr std::int64_t proof_work = 400'000;  // and of 12 what branch and bound leaves of them
+
+// No Karmarkar-Karp partition with equal counts has a smaller largest cost.
+Nanoseconds karmarkar_karp_bound(const DearestFirst& order, std::int32_t num_bins) {
+  const auto k = static_cast<std::size_t>(num_bins);
+  const std::size_t n = order.costs.size();
+  Nanoseconds bound = n == 0 ? 0 : order.costs[0];
+  for (std::size_t last = 2 * k - 1; last < n; last += k) bound += order.costs[last];
+  return bound;
+}
+
+// Karmarkar-Karp; where counts do not divide, units of no cost make up the number. They come first
+// in the order of (value, index), so that no bin gets two of them.
+BinOf karmarkar_karp_bins(const Units& units, std::int32_t num_bins, PartSizes sizes) {
+  const std::size_t n = units.count();
+  const auto k = static_cast<std::size_t>(num_bins);
+  const std::size_t padding = sizes == PartSizes::equal ? (k - n % k) % k : (n < k ? k - n : 0);
+  std::vector<Nanoseconds> values(padding, 0);
+  values.insert(values.end(), units.costs.begin(), units.costs.end());
+  BinOf bin_of(n);
+  std::int32_t bin = 0;
+  for (const auto& set : karmarkar_karp(std::span<const Nanoseconds>(values), num_bins, sizes)) {
+    for (const SequenceId id : set) {
+      if (id.index() >= padding) bin_of[id.index() - padding] = bin;
+    }
+    ++bin;
+  }
+  return bin_of;
+}
+
+// The search for one set of units: the best assignment so far and the work left.
+struct Attempt {
+  const Units& units;
+  const DearestFirst& order;
+  std::int32_t num_bins;
+  const Limits& limits;
+  std::optional<BinOf> bin_of = {};
+  Nanoseconds cost = 0;
+
+  void offer(std::optional<BinOf> candidate) {
+    if (!candidate || !are_kept(limits, units, num_bins, *candidate)) return;
+    const Nanoseconds candidate_cost = largest_cost(units, num_bins, *candidate);
+    if (bin_of && candidate_cost >= cost) return;
+    bin_of = std::move(candidate);
+    cost = candidate_cost;
+  }
+
+  void offer_longest_first() { offer(longest_first(units, order, num_bins, limits)); }
+
+  void offer_karmarkar_karp() {
+    const bool is_equal = limits.are_counts_equal();
+    if (is_equal && bin_of && cost <= karmarkar_karp_bound(order, num_bins)) return;
+    offer(karmarkar_karp_bins(units, num_bins, is_equal ? PartSizes::equal : PartSizes::free));
+  }
+
+  void refine_to(RefineGoal goal, Nanoseconds target, std::int64_t& work) {
+    if (!bin_of || (goal == RefineGoal::largest && cost <= target)) return;
+    cost = refine(units, order, num_bins, limits, goal, target, work, *bin_of);
+  }
+};
+
+// Balances the tokens instead of the costs, down to the capacity: what fits at all, fits so.
+std::optional<BinOf> balanced_by_tokens(const Units& units, std::int32_t num_bins,
+                                        const Limits& limits, std::int64_t work) {
+  const Units by_tokens{units.tokens, units.tokens, units.sizes};
+  Limits without_capacity = limits;
+  without_capacity.capacity = Limits::unlimited;
+  const DearestFirst order = dearest_first(units.tokens);
+  Attempt attempt{by_tokens, order, num_bins, without_capacity};
+  attempt.offer_longest_first();
+  attempt.offer_karmarkar_karp();
+  attempt.refine_to(RefineGoal::largest, limits.capacity, work);
+  return attempt.bin_of;
+}
+
+// Proves the best assignment of a handful of units, or that there is none.
+bool prove(Attempt& attempt, Nanoseconds target, std::int64_t work) {
+  // Bins beyond one per unit stay empty: renumber the used ones from 0.
+  const auto n = static_cast<std::int32_t>(attempt.units.count());
+  const std::int32_t used = std::clamp(n, 1, attempt.num_bins);
+  if (attempt.bin_of) {
+    std::vector<std::int32_t> seen;
+    for (std::int32_t& bin : *attempt.bin_of) {
+      const auto place = std::find(seen.begin(), seen.end(), bin) - seen.begin();
+      if (place == std::ssize(seen)) seen.push_back(bin);
+      bin = static_cast<std::int32_t>(place);
+    }
+  }
+  const SearchEnd end =
+      search_all(attempt.units, attempt.order, used, attempt.limits, target, work, attempt.bin_of);
+  if (attempt.bin_of) attempt.cost = largest_cost(attempt.units, used, *attempt.bin_of);
+  return end == SearchEnd::complete;
+}
+
+}  // namespace
+
+Assignment assign(const Units& units, std::int32_t num_bins, const Limits& limits, RefineGoal goal,
+                  std::optional<std::int64_t> max_work, std::optional<BinOf> start) {
+  const DearestFirst order = dearest_first(units.costs);
+  Assignment result;
+  result.lower_bound = cost_bound(order, num_bins, limits.min_units);
+  std::int64_t work = max_work.value_or(work_per_unit * static_cast<std::int64_t>(units.count()));
+  const Nanoseconds target = result.lower_bound + (max_work ? 0 : result.lower_bound / near_enough);
+
+  Attempt attempt{units, order, num_bins, limits};
+  attempt.offer(std::move(start));
+  attempt.offer_longest_first();
+  if (limits.are_counts_equal()) attempt.refine_to(goal, target, work);
+  if (!attempt.bin_of || attempt.cost > result.lower_bound) attempt.offer_karmarkar_karp();
+  if (!attempt.bin_of && !units.tokens.empty()) {
+    attempt.offer(balanced_by_tokens(units, num_bins, limits, work));
+  }
+  attempt.refine_to(goal, target, work);
+
+  bool is_complete = false;
+  if (units.count() <= few_units && (!attempt.bin_of || attempt.cost > result.lower_bound)) {
+    is_complete = prove(attempt, result.lower_bound, max_work.value_or(proof_work));
+  }
+  if (attempt.bin_of && is_complete) result.lower_bound = attempt.cost;
+  result.is_proved = attempt.bin_of ? attempt.cost == result.lower_bound : is_complete;
+  result.max_cost = attempt.cost;
+  result.bin_of = std::move(attempt.bin_of);
+  return result;
+}
+
+}  // namespace isochron
