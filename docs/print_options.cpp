@@ -38,7 +38,8 @@ void print_options(std::string_view verb) {
 
 int main() {
   fmt::print(
-      "# Options\n\nWritten by `make docs`. An option is a flag of the verb, a field of `options` in "
+      "# Options\n\nWritten by `make docs`. An option is a flag of the verb, a field of `options` "
+      "in "
       "its JSON\n(`--min-count` is `min_count`) and a member of its options struct.\n");
   isochron::print_options<isochron::BalanceOptions>("balance");
   isochron::print_options<isochron::PackOptions>("pack");
