@@ -113,6 +113,19 @@ bool prove(Attempt& attempt, Nanoseconds target, std::int64_t work) {
 
 }  // namespace
 
+Fit find_fit(const Units& units, std::int32_t num_bins, const Limits& limits,
+             std::optional<std::int64_t> max_work) {
+  Fit result;
+  if (units.count() > few_units) return result;
+  const Units by_tokens{units.tokens, units.tokens, units.sizes};
+  const DearestFirst order = dearest_first(units.tokens);
+  Attempt attempt{by_tokens, order, num_bins, limits};
+  result.is_excluded =
+      prove(attempt, limits.capacity, max_work.value_or(proof_work)) && !attempt.bin_of;
+  result.bin_of = std::move(attempt.bin_of);
+  return result;
+}
+
 Assignment assign(const Units& units, std::int32_t num_bins, const Limits& limits, RefineGoal goal,
                   std::optional<std::int64_t> max_work, std::optional<BinOf> start) {
   const DearestFirst order = dearest_first(units.costs);

@@ -67,8 +67,8 @@ struct DearestFirst {
                                      std::int32_t min_units);
 
 // Longest first: each unit, dearest first, goes to the cheapest bin that still takes it. Nothing if
-// some unit fits no bin. Where counts are equal the costs count from the smallest one up, since a
-// bin that is short of units will get more. O(n log bins) without a volume, O(n * bins) with one.
+// some unit fits no bin, or if too many bins had no room on the way. Where counts are equal the costs
+// count from the smallest one up, since a bin that is short of units will get more. O(n log bins).
 [[nodiscard]] std::optional<BinOf> longest_first(const Units& units, const DearestFirst& order,
                                                  std::int32_t num_bins, const Limits& limits);
 
@@ -94,6 +94,16 @@ enum class SearchEnd { complete, out_of_work };
 [[nodiscard]] SearchEnd search_all(const Units& units, const DearestFirst& order,
                                    std::int32_t num_bins, const Limits& limits, Nanoseconds target,
                                    std::int64_t& work, std::optional<BinOf>& best);
+
+struct Fit {
+  std::optional<BinOf> bin_of;  // none: nothing was found
+  bool is_excluded = false;     // there is none
+};
+
+// For a handful of units: an assignment that keeps the limits, whatever it costs, by search_all().
+// Says nothing of more units.
+[[nodiscard]] Fit find_fit(const Units& units, std::int32_t num_bins, const Limits& limits,
+                           std::optional<std::int64_t> max_work);
 
 struct Assignment {
   std::optional<BinOf> bin_of;  // none: no assignment was found

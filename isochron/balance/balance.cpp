@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "isochron/balance/assignment.h"
+#include "isochron/balance/unit_table.h"
 #include "isochron/core/require.h"
 
 namespace isochron {
@@ -12,10 +13,12 @@ namespace isochron {
 namespace {
 
 constexpr std::string_view where = "balance";
+constexpr std::int32_t max_ranks = 1 << 24;  // more is a typing mistake
 
 void check_inputs(const Sequences& sequences, std::int32_t ranks, const BalanceOptions& options) {
   const auto& [lengths, costs, groups] = sequences;
-  require(ranks >= 1, where, "ranks is {}, must be at least 1", ranks);
+  require(ranks >= 1 && ranks <= max_ranks, where, "ranks is {}, must be from 1 to {}", ranks,
+          max_ranks);
   require(options.keep_groups != KeepGroups::microbatch, where,
           "keep_groups is microbatch, must be none or rank");
   require(options.minibatch >= 0, where, "minibatch is {}, must be at least 0", options.minibatch);
@@ -29,77 +32,31 @@ void check_inputs(const Sequences& sequences, std::int32_t ranks, const BalanceO
   if (options.keep_groups == KeepGroups::rank) check_groups(where, groups, costs.size());
 }
 
-// One mini-batch: its units, and the sequences behind them.
-class Block {
- public:
-  // Rows first to last - 1, each a unit.
-  Block(const Sequences& sequences, std::size_t first, std::size_t last)
-      : first_(static_cast<std::int32_t>(first)),
-        units_{.costs = sequences.costs.subspan(first, last - first)} {
-    if (!sequences.lengths.empty()) {
-      units_.tokens = sequences.lengths.subspan(first, last - first);
-    }
+// A group that is kept on one rank lies in one mini-batch.
+void check_groups_in_blocks(std::span<const PromptGroupId> groups, std::size_t rows) {
+  std::vector<std::int64_t> block_of_group(groups.size(), -1);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const auto block = static_cast<std::int64_t>(i / rows);
+    std::int64_t& home = block_of_group[groups[i].index()];
+    if (home < 0) home = block;
+    require(home == block, where,
+            "the group of sequence {} lies in mini-batches {} and {}, must lie in one", i, home,
+            block);
   }
-
-  // The same with one unit for each group. `block_of_group` knows where groups seen before lie.
-  Block(const Sequences& sequences, std::size_t first, std::size_t last, std::int32_t number,
-        std::vector<std::int32_t>& block_of_group, std::vector<std::int32_t>& unit_of_group)
-      : first_(static_cast<std::int32_t>(first)) {
-    for (std::size_t i = first; i < last; ++i) {
-      const std::size_t group = sequences.groups[i].index();
-      std::int32_t& home = block_of_group[group];
-      if (home < 0) {
-        home = number;
-        unit_of_group[group] = static_cast<std::int32_t>(costs_.size());
-        costs_.push_back(0);
-        tokens_.push_back(0);
-      }
-      require(home == number, where,
-              "the group of sequence {} lies in mini-batches {} and {}, must lie in one", i, home,
-              number);
-      const std::int32_t unit = unit_of_group[group];
-      unit_of_row_.push_back(unit);
-      costs_[static_cast<std::size_t>(unit)] += sequences.costs[i];
-      if (!sequences.lengths.empty()) {
-        tokens_[static_cast<std::size_t>(unit)] += sequences.lengths[i];
-      }
-    }
-    units_ = {.costs = costs_};
-    if (!sequences.lengths.empty()) units_.tokens = tokens_;
-  }
-
-  [[nodiscard]] const Units& units() const { return units_; }
-  [[nodiscard]] bool has_groups() const { return !unit_of_row_.empty(); }
-  [[nodiscard]] std::size_t unit_of_row(std::size_t row) const {
-    return has_groups() ? static_cast<std::size_t>(unit_of_row_[row]) : row;
-  }
-  [[nodiscard]] std::size_t num_rows() const {
-    return has_groups() ? unit_of_row_.size() : units_.count();
-  }
-  [[nodiscard]] SequenceId sequence(std::size_t row) const {
-    return SequenceId(first_ + static_cast<std::int32_t>(row));
-  }
-
- private:
-  std::int32_t first_;
-  std::vector<Nanoseconds> costs_;         // of the groups
-  std::vector<Tokens> tokens_;             // of the groups
-  std::vector<std::int32_t> unit_of_row_;  // empty: row i is unit i
-  Units units_;
-};
+}
 
 // Why the capacity excludes every assignment, if it does so at sight.
-std::optional<std::string> find_exclusion(const Block& block, std::int32_t ranks, Tokens capacity) {
+std::optional<std::string> find_exclusion(const UnitTable& block, std::int32_t ranks,
+                                          Tokens capacity) {
+  const std::span<const Tokens> tokens_of = block.units().tokens;
   Tokens total = 0;
-  for (std::size_t row = 0; row < block.num_rows(); ++row) {
-    const Tokens tokens = block.units().tokens_of(block.unit_of_row(row));
-    if (tokens > capacity) {
-      return fmt::format("{} {} has {} tokens, a rank may hold {}",
-                         block.has_groups() ? "the group of sequence" : "sequence",
-                         block.sequence(row).value(), tokens, capacity);
+  for (std::size_t unit = 0; unit < tokens_of.size(); ++unit) {
+    if (tokens_of[unit] > capacity) {
+      return fmt::format("{} has {} tokens, a rank may hold {}", block.name_of_unit(unit),
+                         tokens_of[unit], capacity);
     }
+    total += tokens_of[unit];
   }
-  for (const Tokens tokens : block.units().tokens) total += tokens;
   if ((total + ranks - 1) / ranks > capacity) {
     return fmt::format("the sequences from {} on have {} tokens, {} ranks of {} hold {}",
                        block.sequence(0).value(), total, ranks, capacity, capacity * ranks);
@@ -114,7 +71,7 @@ Balance failure(Status status, std::string reason) {
   return result;
 }
 
-void append(const Block& block, const BinOf& bin_of, const Sequences& sequences, Order order,
+void append(const UnitTable& block, const BinOf& bin_of, const Sequences& sequences, Order order,
             std::vector<std::vector<SequenceId>>& sequences_of_rank) {
   std::vector<std::size_t> counts(sequences_of_rank.size(), 0);
   for (std::size_t row = 0; row < block.num_rows(); ++row) {
@@ -149,14 +106,10 @@ Balance balance(const Sequences& sequences, std::int32_t ranks, const BalanceOpt
   Balance result;
   result.sequences_of_rank.resize(static_cast<std::size_t>(ranks));
   const bool keeps_groups = options.keep_groups == KeepGroups::rank;
-  std::vector<std::int32_t> block_of_group(keeps_groups ? n : 0, -1);
-  std::vector<std::int32_t> unit_of_group(keeps_groups ? n : 0, -1);
-  std::int32_t number = 0;
-  for (std::size_t first = 0; first < n; first += rows, ++number) {
-    const std::size_t last = std::min(n, first + rows);
-    const Block block = keeps_groups
-                            ? Block(sequences, first, last, number, block_of_group, unit_of_group)
-                            : Block(sequences, first, last);
+  if (keeps_groups) check_groups_in_blocks(sequences.groups, rows);
+  for (std::size_t first = 0; first < n; first += rows) {
+    const UnitTable block(sequences, first, std::min(n, first + rows),
+                          keeps_groups ? UnitKind::group : UnitKind::sequence);
     Limits limits;
     if (options.capacity > 0) {
       limits.capacity = options.capacity;

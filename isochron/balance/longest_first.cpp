@@ -70,6 +70,8 @@ std::optional<BinOf> longest_first(const Units& units, const DearestFirst& order
   if (extra < 0) return std::nullopt;
   const Nanoseconds offset = limits.are_counts_equal() && n > 0 ? order.costs.back() : 0;
 
+  // Where most bins are full, looking for room among them is not what this is good at.
+  std::int64_t patience = 1'000'000 + 16 * static_cast<std::int64_t>(n);
   Tournament cheapest(k);
   std::vector<Tokens> tokens(k, 0);
   std::vector<std::int64_t> sizes(k, 0);
@@ -89,6 +91,7 @@ std::optional<BinOf> longest_first(const Units& units, const DearestFirst& order
       }
       if (tokens[bin] + units.tokens_of(unit) > limits.capacity ||
           sizes[bin] + units.size_of(unit) > limits.max_size) {
+        if (--patience < 0) return std::nullopt;
         aside.emplace_back(winner, cheapest.key());
         cheapest.set(winner, out);
         continue;

@@ -43,7 +43,11 @@ struct Exchange {
 struct Entry {
   Nanoseconds cost;
   std::int32_t unit;
-  auto operator<=>(const Entry&) const = default;
+
+  // By cost; of equal ones the later unit first, as in DearestFirst backwards.
+  bool operator<(const Entry& other) const {
+    return cost != other.cost ? cost < other.cost : unit > other.unit;
+  }
 };
 
 struct Bin {

@@ -1,0 +1,134 @@
+// How many bins at least: volume, L2 (Martello and Toth, 1990), dual feasible functions (Fekete and
+// Schepers, 2001).
+//
+// A function u on [0, 1] is dual feasible if any numbers that add up to at most 1 still do so after
+// u. The sum of u(length / capacity) is then a bound. Two families, composed:
+//   cut at e    numbers above 1 - e become 1, those below e become 0
+//   round by k  x stays if (k+1)x is an integer, else it becomes floor((k+1)x) / k
+// With sorted lengths the lengths that a cut keeps are an interval, so that sums of prefixes give
+// all cuts in one pass for each k.
+
+#include "isochron/pack/bounds.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "isochron/core/int128.h"
+#include "isochron/core/require.h"
+
+namespace isochron {
+
+namespace {
+
+constexpr std::int64_t largest_k = 32;  // beyond it bounds no longer improved on real lengths
+
+Int128 ceil_divide(Int128 value, Int128 divisor) { return (value + divisor - 1) / divisor; }
+
+// The lengths that can share a micro-batch, ascending, and the number of the others.
+struct Sorted {
+  std::vector<Tokens> lengths;
+  std::int64_t num_oversized = 0;
+};
+
+Sorted sorted_lengths(std::span<const Tokens> lengths, Tokens capacity) {
+  require(capacity >= 1, "bound", "capacity is {}, must be at least 1", capacity);
+  Sorted sorted;
+  sorted.lengths.reserve(lengths.size());
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    require(lengths[i] >= 1, "bound", "lengths[{}] is {}, must be at least 1", i, lengths[i]);
+    if (lengths[i] > capacity) {
+      ++sorted.num_oversized;
+    } else {
+      sorted.lengths.push_back(lengths[i]);
+    }
+  }
+  std::sort(sorted.lengths.begin(), sorted.lengths.end());
+  return sorted;
+}
+
+Int128 volume(std::span<const Tokens> lengths, Tokens capacity) {
+  Int128 total = 0;
+  for (const Tokens length : lengths) total += length;
+  return ceil_divide(total, capacity);
+}
+
+// Sums of value(length) over every prefix of the lengths.
+template <class Value>
+std::vector<Int128> prefix_sums(std::span<const Tokens> lengths, Value value) {
+  std::vector<Int128> sums(lengths.size() + 1, 0);
+  for (std::size_t i = 0; i < lengths.size(); ++i) sums[i + 1] = sums[i] + value(lengths[i]);
+  return sums;
+}
+
+// Calls visit(first, last) for every cut: lengths before `first` are too short to count, those from
+// `last` on fill a micro-batch, for the thresholds 0 and each length up to half of the capacity.
+template <class Visit>
+void visit_cuts(std::span<const Tokens> lengths, Tokens capacity, Visit visit) {
+  std::size_t last = lengths.size();
+  visit(std::size_t{0}, last);
+  for (std::size_t first = 0; first < lengths.size() && lengths[first] <= capacity / 2; ++first) {
+    if (first > 0 && lengths[first] == lengths[first - 1]) continue;
+    while (last > first && lengths[last - 1] > capacity - lengths[first]) --last;
+    visit(first, last);
+  }
+}
+
+Int128 l2(std::span<const Tokens> lengths, Tokens capacity) {
+  const auto above_half = static_cast<std::size_t>(
+      std::upper_bound(lengths.begin(), lengths.end(), capacity / 2) - lengths.begin());
+  const std::vector<Int128> sums = prefix_sums(lengths, [](Tokens length) { return length; });
+  Int128 best = 0;
+  visit_cuts(lengths, capacity, [&](std::size_t first, std::size_t last) {
+    const std::size_t middle = std::min(above_half, last);
+    const Int128 count = static_cast<Int128>(lengths.size() - middle);
+    // Room that the larger ones between `middle` and `last` leave beside them.
+    const Int128 room = static_cast<Int128>(last - middle) * capacity - (sums[last] - sums[middle]);
+    const Int128 small = sums[middle] - sums[std::min(first, middle)];
+    best = std::max(best, count + (small > room ? ceil_divide(small - room, capacity) : 0));
+  });
+  return best;
+}
+
+Int128 dual_feasible(std::span<const Tokens> lengths, Tokens capacity) {
+  Int128 best = 0;
+  for (std::int64_t k = 1; k <= largest_k; ++k) {
+    // In units of 1 / (k * capacity).
+    const Int128 one = static_cast<Int128>(k) * capacity;
+    const std::vector<Int128> sums = prefix_sums(lengths, [&](Tokens length) {
+      const Int128 scaled = static_cast<Int128>(k + 1) * length;
+      return scaled % capacity == 0 ? static_cast<Int128>(k) * length
+                                    : scaled / capacity * capacity;
+    });
+    visit_cuts(lengths, capacity, [&](std::size_t first, std::size_t last) {
+      const Int128 full = static_cast<Int128>(lengths.size() - last);
+      best = std::max(best, ceil_divide(full * one + sums[last] - sums[first], one));
+    });
+  }
+  return best;
+}
+
+}  // namespace
+
+std::int32_t volume_bound(std::span<const Tokens> lengths, Tokens capacity) {
+  const Sorted sorted = sorted_lengths(lengths, capacity);
+  return static_cast<std::int32_t>(sorted.num_oversized + volume(sorted.lengths, capacity));
+}
+
+std::int32_t l2_bound(std::span<const Tokens> lengths, Tokens capacity) {
+  const Sorted sorted = sorted_lengths(lengths, capacity);
+  return static_cast<std::int32_t>(sorted.num_oversized + l2(sorted.lengths, capacity));
+}
+
+std::int32_t dual_feasible_bound(std::span<const Tokens> lengths, Tokens capacity) {
+  const Sorted sorted = sorted_lengths(lengths, capacity);
+  return static_cast<std::int32_t>(sorted.num_oversized + dual_feasible(sorted.lengths, capacity));
+}
+
+std::int32_t count_bound(std::span<const Tokens> lengths, Tokens capacity) {
+  const Sorted sorted = sorted_lengths(lengths, capacity);
+  const Int128 best = std::max({volume(sorted.lengths, capacity), l2(sorted.lengths, capacity),
+                                dual_feasible(sorted.lengths, capacity)});
+  return static_cast<std::int32_t>(sorted.num_oversized + best);
+}
+
+}  // namespace isochron
