@@ -28,7 +28,7 @@ void check_inputs(const Sequences& sequences, std::int32_t ranks, const BalanceO
   require(costs.size() <= static_cast<std::size_t>(max_length), where,
           "{} sequences, must be at most {}", costs.size(), max_length);
   check_costs(where, costs);
-  if (options.capacity > 0) check_lengths(where, lengths, costs.size());
+  if (options.capacity > 0 || !lengths.empty()) check_lengths(where, lengths, costs.size());
   if (options.keep_groups == KeepGroups::rank) check_groups(where, groups, costs.size());
 }
 

@@ -81,11 +81,28 @@ std::vector<std::int32_t> ascending_items(std::span<const T> values) {
   return ascending_positions(keys);
 }
 
+// Whether a sum of these values is the same in every order: whole numbers that do not outgrow the
+// mantissa.
+template <class T>
+bool sums_are_exact(std::span<const T> values) {
+  if constexpr (std::floating_point<T>) {
+    T room = static_cast<T>(std::int64_t{1} << std::numeric_limits<T>::digits);
+    for (const T value : values) {
+      if (value > room || std::trunc(value) != value) return false;
+      room -= value;
+    }
+  }
+  return true;
+}
+
 template <class T>
 class Differencing {
  public:
   Differencing(std::span<const T> values, std::size_t num_parts)
-      : values_(values), num_parts_(num_parts), next_(values.size(), none) {}
+      : values_(values),
+        num_parts_(num_parts),
+        is_exact_(sums_are_exact(values)),
+        next_(values.size(), none) {}
 
   std::vector<std::vector<SequenceId>> partition(PartSizes sizes) {
     const std::vector<std::int32_t> ascending = ascending_items(values_);
@@ -164,7 +181,7 @@ class Differencing {
   }
 
   void take_in(Part<T>& part, const Part<T>& other) {
-    if constexpr (std::integral<T>) {
+    if (is_exact_) {
       part.sum += other.sum;
     } else {
       // Item by item: rounding depends on the order.
@@ -266,6 +283,7 @@ class Differencing {
 
   std::span<const T> values_;
   std::size_t num_parts_;
+  bool is_exact_;
   std::vector<std::int32_t> next_;     // item that follows in the same set
   std::vector<std::int32_t> singles_;  // items not yet in a state, ascending
   std::vector<Entry<T>> entries_;      // heap

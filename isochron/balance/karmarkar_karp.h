@@ -28,7 +28,8 @@ struct EnumNames<PartSizes> {
 //
 // Throws std::invalid_argument if `parts` is below 1 or above the number of values, does not divide
 // it (PartSizes::equal), a value is negative or not finite, or the values add up to more than 2^62
-// (integers) or half the largest number of their type. O(n log n) time for integers, O(n) memory.
+// (integers) or half the largest number of their type. O(n log n) time where sums are exact (whole
+// numbers), otherwise one more addition for each item that moves; O(n) memory.
 [[nodiscard]] std::vector<std::vector<SequenceId>> karmarkar_karp(
     std::span<const std::int64_t> values, std::int32_t parts, PartSizes sizes);
 [[nodiscard]] std::vector<std::vector<SequenceId>> karmarkar_karp(std::span<const float> values,

@@ -20,8 +20,9 @@ Json parse_json(std::string_view text, std::string_view where) {
     if (event == Json::parse_event_t::object_end) keys.pop_back();
     if (event == Json::parse_event_t::key) {
       const auto& key = parsed.get_ref<const std::string&>();
-      require(keys.back().insert(key).second, where, "the key \"{}\" occurs twice in one object",
-              key.substr(0, 64));
+      if (!keys.back().insert(key).second) {
+        reject(where, "the key {} occurs twice in one object", shown(parsed));
+      }
     }
     return true;
   };
@@ -44,8 +45,7 @@ void require_known_keys(const Json& object, std::string_view where,
                         std::span<const std::string> known) {
   for (const auto& [key, value] : object.items()) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
-      reject(where, "unknown key \"{}\", did you mean \"{}\"?", key.substr(0, 64),
-             nearest_name(key, known));
+      reject(where, "unknown key {}, did you mean \"{}\"?", shown(key), nearest_name(key, known));
     }
   }
 }

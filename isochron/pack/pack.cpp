@@ -194,15 +194,18 @@ Packing pack(const Sequences& sequences, const PackOptions& options) {
   require(wanted <= max_count, where, "the options ask for {} micro-batches, must be at most {}",
           wanted, max_count);
   if (wanted > num_all && options.short_ != Short::empty) {
-    const bool can_drop = options.short_ == Short::drop;
-    num_kept = can_drop ? droppable_to(all, num_all, options) : 0;
-    if (num_kept == 0) {
-      return failure(
-          Status::infeasible,
-          fmt::format("{} {} cannot fill {} micro-batches{}", num_all,
-                      options.keep_groups == KeepGroups::microbatch ? "groups" : "sequences",
-                      wanted, can_drop ? ", nor can fewer" : ""));
+    const std::string shortage =
+        fmt::format("{} {} cannot fill {} micro-batches", num_all,
+                    options.keep_groups == KeepGroups::microbatch ? "groups" : "sequences", wanted);
+    if (options.short_ == Short::error) {
+      const bool is_proved =
+          aligned_count(fewest.lower_bound + selection.num_oversized(), options) > num_all;
+      return is_proved
+                 ? failure(Status::infeasible, shortage)
+                 : failure(Status::unknown, shortage + ", and no packing into fewer was found");
     }
+    num_kept = droppable_to(all, num_all, options);
+    if (num_kept == 0) return failure(Status::infeasible, shortage + ", nor can fewer");
     selection = Selection(all, static_cast<std::size_t>(num_kept), options.capacity);
     fewest = fewest_of(selection, options);
   }

@@ -68,6 +68,10 @@ TEST(Fields, NameTheKeyTheValueAndWhatIsAllowed) {
 TEST(Json, RejectsWhatOtherReadersAcceptSilently) {
   EXPECT_EQ(message_of_json("{\"count\":1,\n\"count\":2}"),
             "[it] the key \"count\" occurs twice in one object");
+  EXPECT_EQ(message_of_json(R"({"a\nb":1,"a\nb":2})"),
+            R"([it] the key "a\nb" occurs twice in one object)");
+  EXPECT_EQ(message_of_json(R"({"coun\u001b":1})"),
+            R"([it] unknown key "coun\u001b", did you mean "count"?)");
   EXPECT_EQ(message_of_json("{\n\"count\":}"),
             "[it] line 2 is not valid JSON at byte 11 of the text");
   EXPECT_EQ(message_of_json(std::string(100000, '[')), "[it] the JSON nests deeper than 64 levels");

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "isochron/core/field_text.h"
+
+namespace isochron {
+
+// A flag with one value that is read like everywhere else, so that its errors read the same.
+template <class T>
+CLI::Option* add_value_flag(CLI::App& verb, const std::string& flag, T& value,
+                            std::string_view help) {
+  const std::string where = verb.get_name();
+  return verb
+      .add_option_function<std::string>(
+          flag,
+          [where, flag, &value](const std::string& text) {
+            value = value_from_text<T>(where, flag, text);
+          },
+          std::string(help))
+      ->type_name(type_text<T>());
+}
+
+// A flag with a text that is not empty: a name or a path.
+inline CLI::Option* add_text_flag(CLI::App& verb, const std::string& flag, std::string& value,
+                                  const char* type, const std::string& help) {
+  return verb.add_option(flag, value, help)->type_name(type)->check([](const std::string& text) {
+    return text.empty() ? std::string("must not be empty") : std::string();
+  });
+}
+
+// Every field of an options struct as a flag: `--min-count integer  at least .. [0]`; a bool is
+// `--equal-count` without a value. `options` outlives the parsing.
+template <class Options>
+void add_option_flags(CLI::App& verb, Options& options) {
+  Options::describe([&]<class Owner, class T>(const Field<Owner, T>& field) {
+    const std::string flag = flag_of(field.key);
+    T& value = options.*field.member;
+    if constexpr (std::same_as<T, bool>) {
+      verb.add_flag_callback(
+          flag, [&value] { value = true; }, std::string(field.help));
+    } else {
+      add_value_flag(verb, flag, value, fmt::format("{} [{}]", field.help, value_text(value)));
+    }
+  });
+}
+
+}  // namespace isochron

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "isochron/core/batch.h"
+
+namespace isochron {
+
+// The first rule that a result breaks, in words; nothing if the result is valid. `result_json` is
+// the document that `balance` or `pack` writes, told by its `schema`. With an `expected` batch the
+// result must also have been made from it: the same lengths, groups and extra costs.
+//
+// Shares no algorithm with the planner: costs, sums, orders and bounds are worked out again from
+// what the document says was asked. That an answer is infeasible is believed, except where
+// an answer is plain to see.
+//
+// Throws std::invalid_argument if the text is not such a document: not JSON, a key missing or
+// unknown, a value of another type, or a question that cannot be asked (a length of 0, an option
+// out of range). Linear in the text, but for sorting.
+[[nodiscard]] std::optional<std::string> find_violation(std::string_view result_json,
+                                                        const Batch* expected = nullptr);
+
+}  // namespace isochron
