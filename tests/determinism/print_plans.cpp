@@ -209,27 +209,35 @@ void answer_pack(Lines& lines) {
   }
 }
 
-// Costs are the only place of floating point: every preset, lengths of every size, groups of ranks.
-void answer_cost(Lines& lines) {
-  for (const std::string& name : cost_names()) {
-    const CostModel model = cost_preset(name);
-    Random random(42);
-    Hash hash;
-    hash.add(to_json(model));
-    hash.add(microbatch_cost(model));
-    for (int i = 0; i < 200; ++i) {
-      const Tokens length = random.between(1, std::int64_t{1} << random.between(1, 20));
-      const Nanoseconds extra = random.between(0, 1'000'000);
-      hash.add(sequence_cost(model, length, extra));
-      const std::int64_t size = random.between(1, 16);
-      const RankRange ranks{.first = size * random.between(0, 3), .size = size};
-      for (const ContextCost& context : model.context) {
-        hash.add(find_sequence_cost(model, context, ranks, length, extra).value_or(-1));
-        if (const auto link = find_link(context, ranks)) hash.add(link_latency(*link));
-      }
+// Costs so large that the last bit of a double is above one nanosecond: rounding hides nothing.
+CostModel unrounded_model() {
+  return {.name = "unrounded",
+          .quadratic_ns = 0.7,
+          .linear_ns = 12345.6789,
+          .microbatch_ns = 1e17 / 3,
+          .context = {{.kind = ContextKind::all_gather_kv,
+                       .bytes_per_token = 98765.4321,
+                       .links = {{.max_ranks = 64, .gb_per_s = 1.1e-4, .latency_us = 1e14 / 7}},
+                       .overlap = 0.3}}};
+}
+
+void answer_cost(Lines& lines, const CostModel& model, int max_length_bits) {
+  Random random(42);
+  Hash hash;
+  hash.add(to_json(model));
+  hash.add(microbatch_cost(model));
+  for (int i = 0; i < 200; ++i) {
+    const Tokens length = random.between(1, std::int64_t{1} << random.between(1, max_length_bits));
+    const Nanoseconds extra = random.between(0, 1'000'000);
+    hash.add(sequence_cost(model, length, extra));
+    const std::int64_t size = random.between(1, 16);
+    const RankRange ranks{.first = size * random.between(0, 3), .size = size};
+    for (const ContextCost& context : model.context) {
+      hash.add(find_sequence_cost(model, context, ranks, length, extra).value_or(-1));
+      if (const auto link = find_link(context, ranks)) hash.add(link_latency(*link));
     }
-    lines.push_back("cost " + name + " " + hex(hash.value()));
   }
+  lines.push_back("cost " + model.name + " " + hex(hash.value()));
 }
 
 // Batches as large as real ones, with all options left alone.
@@ -256,7 +264,8 @@ Lines all_answers() {
   answer_balance(lines);
   answer_pack(lines);
   answer_large(lines);
-  answer_cost(lines);
+  answer_cost(lines, unrounded_model(), 30);
+  for (const std::string& name : cost_names()) answer_cost(lines, cost_preset(name), 20);
   return lines;
 }
 
