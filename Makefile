@@ -1,27 +1,58 @@
 # make run, make test: everything from a fresh machine. The other targets are their parts.
+#
+#   JOBS=2        compile and test in parallel; all cores by default
+#   PYTHON=..     the python to use
+#   LENGTHS=..    make bench: a folder of length files
 
 PYTHON ?= python3
 JOBS ?= $(shell nproc)
+LENGTHS ?= $(wildcard ../shared/lengths)
+SOURCES = git ls-files '*.h' '*.cpp'
 export CCACHE_SLOPPINESS := pch_defines,time_macros
+export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: run test build setup sanitize bench format lint docs clean
+.PHONY: run test build bench format lint docs clean
 
 run: build
-	build/isochron --version
+	build/isochron balance --lengths builtin:512 --ranks 8
+	build/isochron pack --lengths builtin:512 --capacity 131072
 
-test: setup
-	cmake --preset default
+test:
+	cmake/setup.sh program tests
+	cmake --preset default -DISOCHRON_BUILD_TESTS=ON
 	cmake --build --preset default -j $(JOBS)
-	ctest --test-dir build --output-on-failure -j $(JOBS)
+	cmake --preset sanitize
+	cmake --build --preset sanitize -j $(JOBS)
+	$(PYTHON) tests/run.py $(JOBS) default sanitize
 
-build: setup
-	cmake --preset default -DISOCHRON_BUILD_TESTS=OFF
+# Tests stay on where `make test` has switched them on: nothing is configured back and forth.
+build:
+	cmake/setup.sh program
+	cmake --preset default $(if $(wildcard build/CMakeCache.txt),,-DISOCHRON_BUILD_TESTS=OFF)
 	cmake --build --preset default -j $(JOBS) --target isochron_program
 
-setup:
+bench:
+	cmake/setup.sh program bench
+	cmake --preset bench
+	cmake --build --preset bench -j $(JOBS) --target planner_bench
+	$(PYTHON) bench/compare.py --program build-bench/bench/planner_bench --lengths "$(LENGTHS)"
 
 format:
-	git ls-files '*.h' '*.cpp' | xargs clang-format -i
+	cmake/setup.sh lint
+	$(SOURCES) | xargs clang-format -i
+
+lint:
+	cmake/setup.sh program tests lint
+	$(SOURCES) | xargs clang-format --dry-run -Werror
+	cmake --preset default -DISOCHRON_BUILD_TESTS=ON
+	git ls-files 'isochron/*.cpp' 'apps/*.cpp' ':!isochron/engine' | xargs -P $(JOBS) -n 1 clang-tidy -p build --quiet
+
+docs:
+	cmake/setup.sh program tests
+	cmake --preset default -DISOCHRON_BUILD_TESTS=ON
+	cmake --build --preset default -j $(JOBS) --target print_options
+	build/docs/print_options > docs/options.md.tmp
+	mv docs/options.md.tmp docs/options.md
 
 clean:
 	rm -rf build build-*
