@@ -9,6 +9,9 @@ JOBS ?= $(shell nproc)
 LENGTHS ?= $(wildcard ../shared/lengths)
 SOURCES = git ls-files '*.h' '*.cpp'
 export CCACHE_SLOPPINESS := pch_defines,time_macros
+# Paths relative to the tree: a second clone finds what the first one compiled.
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := true
 export PYTHONDONTWRITEBYTECODE := 1
 
 .PHONY: run test build bench format lint docs clean

@@ -16,12 +16,11 @@
 #include "apps/isochron/table.h"
 #include "apps/isochron/verb.h"
 #include "isochron/balance/balance_json.h"
+#include "isochron/core/units.h"
 
 namespace isochron {
 
 namespace {
-
-constexpr std::int32_t max_ranks = 1 << 20;  // more than any machine has; a list of them is 24 MB
 
 struct BalanceArguments {
   std::string lengths;

@@ -13,7 +13,6 @@ namespace isochron {
 namespace {
 
 constexpr std::string_view where = "balance";
-constexpr std::int32_t max_ranks = 1 << 24;  // more is a typing mistake
 
 void check_inputs(const Sequences& sequences, std::int32_t ranks, const BalanceOptions& options) {
   const auto& [lengths, costs, groups] = sequences;
@@ -72,7 +71,7 @@ Balance failure(Status status, std::string reason) {
 }
 
 void append(const UnitTable& block, const BinOf& bin_of, const Sequences& sequences, Order order,
-            std::vector<std::vector<SequenceId>>& sequences_of_rank) {
+            std::span<std::vector<SequenceId>> sequences_of_rank) {
   std::vector<std::size_t> counts(sequences_of_rank.size(), 0);
   for (std::size_t row = 0; row < block.num_rows(); ++row) {
     ++counts[static_cast<std::size_t>(bin_of[block.unit_of_row(row)])];
@@ -120,8 +119,10 @@ Balance balance(const Sequences& sequences, std::int32_t ranks, const BalanceOpt
       limits.min_units = static_cast<std::int32_t>(block.units().count()) / ranks;
       limits.max_units = limits.min_units + 1;
     }
+    // Ranks beyond one for each unit stay empty.
+    const auto num_bins = std::min(ranks, static_cast<std::int32_t>(block.units().count()));
     const Assignment assignment =
-        assign(block.units(), ranks, limits, RefineGoal::largest, options.max_work);
+        assign(block.units(), num_bins, limits, RefineGoal::largest, options.max_work);
     if (!assignment.bin_of) {
       return failure(assignment.is_proved ? Status::infeasible : Status::unknown,
                      fmt::format("no assignment of the sequences from {} on to {} ranks of {} "
@@ -131,7 +132,8 @@ Balance balance(const Sequences& sequences, std::int32_t ranks, const BalanceOpt
     }
     result.max_cost += assignment.max_cost;
     result.lower_bound += assignment.lower_bound;
-    append(block, *assignment.bin_of, sequences, options.order, result.sequences_of_rank);
+    append(block, *assignment.bin_of, sequences, options.order,
+           std::span(result.sequences_of_rank).first(static_cast<std::size_t>(num_bins)));
   }
   const Nanoseconds total =
       std::accumulate(sequences.costs.begin(), sequences.costs.end(), Nanoseconds{0});

@@ -13,4 +13,6 @@ inline constexpr Nanoseconds max_total_cost = std::int64_t{1} << 62;
 
 inline constexpr Tokens max_length = (std::int64_t{1} << 31) - 1;  // of one sequence
 
+inline constexpr std::int32_t max_ranks = 1 << 20;  // more than any machine has: a typing mistake
+
 }  // namespace isochron

@@ -315,10 +315,9 @@ TEST(Balance, NamesWhatItRejects) {
   const Costs costs = {1, 2, 3};
   const Sequences plain{.costs = costs};
   EXPECT_EQ(message(plain, 2), "accepted");
-  EXPECT_EQ(message(plain, 0), "[balance] ranks is 0, must be from 1 to 16777216");
-  EXPECT_EQ(message(plain, -3), "[balance] ranks is -3, must be from 1 to 16777216");
-  EXPECT_EQ(message(plain, (1 << 24) + 1),
-            "[balance] ranks is 16777217, must be from 1 to 16777216");
+  EXPECT_EQ(message(plain, 0), "[balance] ranks is 0, must be from 1 to 1048576");
+  EXPECT_EQ(message(plain, -3), "[balance] ranks is -3, must be from 1 to 1048576");
+  EXPECT_EQ(message(plain, (1 << 20) + 1), "[balance] ranks is 1048577, must be from 1 to 1048576");
   EXPECT_EQ(message(plain, 2, {.keep_groups = KeepGroups::microbatch}),
             "[balance] keep_groups is microbatch, must be none or rank");
   EXPECT_EQ(message(plain, 2, {.minibatch = -1}), "[balance] minibatch is -1, must be at least 0");
