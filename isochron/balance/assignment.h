@@ -66,9 +66,16 @@ struct DearestFirst {
 [[nodiscard]] Nanoseconds cost_bound(const DearestFirst& order, std::int32_t num_bins,
                                      std::int32_t min_units);
 
+// No assignment that keeps the capacity has a smaller largest cost: of the j dearest units two
+// share a bin, or j bins hold one each and also the tokens that the other bins have no room for, at
+// best the cheapest ones. 0 where that says nothing.
+[[nodiscard]] Nanoseconds crowding_bound(const Units& units, const DearestFirst& order,
+                                         std::int32_t num_bins, Tokens capacity);
+
 // Longest first: each unit, dearest first, goes to the cheapest bin that still takes it. Nothing if
-// some unit fits no bin, or if too many bins had no room on the way. Where counts are equal the costs
-// count from the smallest one up, since a bin that is short of units will get more. O(n log bins).
+// some unit fits no bin, or if too many bins had no room on the way. Where counts are equal the
+// costs count from the smallest one up, since a bin that is short of units will get more. O(n log
+// bins).
 [[nodiscard]] std::optional<BinOf> longest_first(const Units& units, const DearestFirst& order,
                                                  std::int32_t num_bins, const Limits& limits);
 
@@ -78,10 +85,10 @@ enum class RefineGoal {
   spread,   // go on with the second largest, and so on
 };
 
-// Exchanges up to two units against up to two others between dear and cheap bins while that lowers
-// the dearer of the two, until the largest cost meets `target`, nothing helps, or `work` (exchanges
-// weighed) is used up; what was used is taken off. Never raises the largest cost, never breaks a
-// limit that held before. Returns the largest cost.
+// Exchanges up to two units against up to two others, or one against several, between dear and
+// cheap bins while that lowers the dearer of the two, until the largest cost meets `target`,
+// nothing helps, or `work` (exchanges weighed) is used up; what was used is taken off. Never raises
+// the largest cost, never breaks a limit that held before. Returns the largest cost.
 Nanoseconds refine(const Units& units, const DearestFirst& order, std::int32_t num_bins,
                    const Limits& limits, RefineGoal goal, Nanoseconds target, std::int64_t& work,
                    BinOf& bin_of);
@@ -115,7 +122,7 @@ struct Assignment {
 // The best assignment that the starts (longest first, Karmarkar-Karp, `start` if given, and one by
 // tokens where these break the volume), refine() and, for a handful of units, search_all() find.
 // max_work: of refine() and search_all(). Without one the work grows with the units and ends within
-// 2^-16 of the bound.
+// 2^-11 of the bound.
 [[nodiscard]] Assignment assign(const Units& units, std::int32_t num_bins, const Limits& limits,
                                 RefineGoal goal, std::optional<std::int64_t> max_work,
                                 std::optional<BinOf> start = {});

@@ -15,7 +15,7 @@ namespace isochron {
 
 namespace {
 
-constexpr Nanoseconds out = std::numeric_limits<Nanoseconds>::max();
+constexpr Nanoseconds out = std::numeric_limits<Nanoseconds>::max() - 1;  // one more still fits
 
 // The bin with the smallest key, the lowest number among equals.
 class Tournament {
@@ -42,8 +42,8 @@ class Tournament {
     while (i > 1) {
       const Nanoseconds rival_key = key_[i ^ 1];
       const std::int32_t rival = bin_[i ^ 1];
-      const bool is_beaten = static_cast<int>(rival_key < key) |
-                             (static_cast<int>(rival_key == key) & static_cast<int>(rival < bin));
+      // A left rival wins a tie: all of its bins have lower numbers.
+      const bool is_beaten = rival_key < key + static_cast<Nanoseconds>(i & 1);
       key = is_beaten ? rival_key : key;
       bin = is_beaten ? rival : bin;
       i /= 2;
@@ -72,6 +72,7 @@ std::optional<BinOf> longest_first(const Units& units, const DearestFirst& order
 
   // Where most bins are full, looking for room among them is not what this is good at.
   std::int64_t patience = 1'000'000 + 16 * static_cast<std::int64_t>(n);
+  const bool has_volume = limits.has_volume();
   Tournament cheapest(k);
   std::vector<Tokens> tokens(k, 0);
   std::vector<std::int64_t> sizes(k, 0);
@@ -89,18 +90,20 @@ std::optional<BinOf> longest_first(const Units& units, const DearestFirst& order
         cheapest.set(winner, out);
         continue;
       }
-      if (tokens[bin] + units.tokens_of(unit) > limits.capacity ||
-          sizes[bin] + units.size_of(unit) > limits.max_size) {
-        if (--patience < 0) return std::nullopt;
-        aside.emplace_back(winner, cheapest.key());
-        cheapest.set(winner, out);
-        continue;
+      if (has_volume) {
+        if (tokens[bin] + units.tokens_of(unit) > limits.capacity ||
+            sizes[bin] + units.size_of(unit) > limits.max_size) {
+          if (--patience < 0) return std::nullopt;
+          aside.emplace_back(winner, cheapest.key());
+          cheapest.set(winner, out);
+          continue;
+        }
+        tokens[bin] += units.tokens_of(unit);
+        sizes[bin] += units.size_of(unit);
       }
       extra -= is_filled ? 1 : 0;
       bin_of[unit] = winner;
       counts[bin] += 1;
-      tokens[bin] += units.tokens_of(unit);
-      sizes[bin] += units.size_of(unit);
       cheapest.set(winner, cheapest.key() + order.costs[i] - offset);
       break;
     }

@@ -3,12 +3,14 @@
 // Moving a difference d of cost from a bin of cost a to one of cost b lowers the dearer of the two
 // if 0 < d < a - b, most of all at d = (a - b) / 2. So for each x of the dear bin the best y of the
 // cheap one is next to x - (a - b) / 2 in sorted order, and a pass over both bins finds the best
-// pair. Where single units do not help, the same pass runs over all subsets of up to two units.
+// pair. Where single units do not help, the same pass runs over all subsets of up to two units, and
+// where bins are full of tokens, one unit is weighed against several short ones.
 //
 //   dear   1  4  9 12      gap 10: x = 9 wants y = 4, x = 12 wants y = 7
 //   cheap  2  3  5         9 <-> 3 moves 6, 9 <-> 5 moves 4; both leave max = a - 4
 
 #include <algorithm>
+#include <memory_resource>
 #include <tuple>
 #include <utility>
 
@@ -34,10 +36,18 @@ struct Subset {
   [[nodiscard]] std::int32_t count() const { return (first != none) + (second != none); }
 };
 
+// Several units together.
+struct Run {
+  Nanoseconds cost = 0;
+  Tokens tokens = 0;
+  std::int64_t size = 0;
+};
+
 struct Exchange {
   Nanoseconds gain = 0;  // by how much the dearer of the two bins gets cheaper; 0: no exchange
   Subset from_dear;
   Subset from_cheap;
+  std::vector<std::int32_t> bundle_from_cheap = {};  // units, instead of a subset
 };
 
 struct Entry {
@@ -51,7 +61,7 @@ struct Entry {
 };
 
 struct Bin {
-  std::vector<Entry> units;  // ascending
+  std::pmr::vector<Entry> units;  // ascending
   Nanoseconds cost = 0;
   Tokens tokens = 0;
   std::int64_t size = 0;
@@ -65,8 +75,11 @@ class Refinement {
         limits_(limits),
         has_volume_(limits.has_volume()),
         work_(work),
-        bin_of_(bin_of),
-        bins_(static_cast<std::size_t>(num_bins)) {
+        bin_of_(bin_of) {
+    bins_.reserve(static_cast<std::size_t>(num_bins));
+    for (std::int32_t bin = 0; bin < num_bins; ++bin) {
+      bins_.push_back({.units = std::pmr::vector<Entry>(&memory_)});
+    }
     std::vector<std::size_t> counts(bins_.size(), 0);
     for (const std::int32_t bin : bin_of) ++counts[static_cast<std::size_t>(bin)];
     for (std::size_t i = 0; i < bins_.size(); ++i) bins_[i].units.reserve(counts[i] + 1);
@@ -91,6 +104,7 @@ class Refinement {
   }
 
   Nanoseconds run(RefineGoal goal, Nanoseconds target) {
+    target_ = target;
     std::size_t top = by_cost_.size();  // bins from here on cannot be improved
     while (top > 1 && work_ > 0) {
       if (goal == RefineGoal::largest && by_cost_[top - 1].cost <= target) break;
@@ -112,7 +126,9 @@ class Refinement {
 
   bool improve(std::size_t dear) {
     return improve(dear, widest_scan, [&](Bin& a, Bin& b) { return best_single(a, b); }) ||
-           improve(dear, pair_scan, [&](Bin& a, Bin& b) { return best_pair(a, b); });
+           improve(dear, pair_scan, [&](Bin& a, Bin& b) { return best_pair(a, b); }) ||
+           (has_volume_ &&
+            improve(dear, pair_scan, [&](Bin& a, Bin& b) { return best_bundle(a, b); }));
   }
 
   // Weighs the dear bin against the cheapest ones, takes the first exchange that comes near half
@@ -131,7 +147,8 @@ class Refinement {
       if (exchange.gain > best.gain) {
         best = exchange;
         partner = cheap;
-        if (best.gain >= gap / 4) break;
+        // Near half of the gap, or as low as is asked for: good enough.
+        if (best.gain >= std::min(gap / 4, std::max<Nanoseconds>(1, a.cost - target_))) break;
       }
     }
     if (best.gain == 0) return false;
@@ -253,32 +270,80 @@ class Refinement {
     return {match.gain, of_dear_[match.i], of_cheap_[match.j]};
   }
 
-  void transfer(const Subset& subset, Bin& from, Bin& to, std::int32_t to_number) {
-    for (const std::int32_t id : {subset.first, subset.second}) {
-      if (id == none) continue;
-      const auto unit = static_cast<std::size_t>(id);
-      const Entry entry{units_.costs[unit], id};
-      from.units.erase(std::lower_bound(from.units.begin(), from.units.end(), entry));
-      to.units.insert(std::lower_bound(to.units.begin(), to.units.end(), entry), entry);
-      from.cost -= entry.cost;
-      to.cost += entry.cost;
-      from.tokens -= units_.tokens_of(unit);
-      to.tokens += units_.tokens_of(unit);
-      from.size -= units_.size_of(unit);
-      to.size += units_.size_of(unit);
-      bin_of_[unit] = to_number;
+  // One unit against a run of b's units in sorted order, of about as many tokens: where both bins
+  // are full, short sequences are the cheaper ones, and it takes several of them.
+  [[nodiscard]] Exchange best_bundle(const Bin& a, const Bin& b) {
+    const std::size_t n = b.units.size();
+    runs_.assign(n + 1, {});
+    for (std::size_t j = 0; j < n; ++j) {
+      const Subset unit = single(b.units[j]);
+      runs_[j + 1] = {runs_[j].cost + unit.cost, runs_[j].tokens + unit.tokens,
+                      runs_[j].size + unit.size};
     }
+    const Nanoseconds gap = a.cost - b.cost;
+    Match best;           // i: unit of a, j: first of the run
+    std::size_t end = 0;  // of the best run
+    for (std::size_t i = 0; i < a.units.size(); ++i) {
+      const Subset x = single(a.units[i]);
+      const Tokens least = x.tokens - (limits_.capacity - b.tokens);
+      const Tokens most = x.tokens + (limits_.capacity - a.tokens);
+      std::size_t last = 0;
+      for (std::size_t first = 0; first + 1 < n; ++first) {
+        last = std::max(last, first + 2);  // shorter runs are subsets
+        while (last <= n && runs_[last].tokens - runs_[first].tokens < least) ++last;
+        for (std::size_t j = last; j <= n && j < last + 2; ++j) {
+          const Nanoseconds moved = x.cost - (runs_[j].cost - runs_[first].cost);
+          const Nanoseconds gain = std::min(moved, gap - moved);
+          if (runs_[j].tokens - runs_[first].tokens > most || gain <= best.gain) continue;
+          const std::int64_t size = runs_[j].size - runs_[first].size;
+          const auto change = static_cast<std::int64_t>(j - first) - 1;
+          if (a.size - x.size + size > limits_.max_size ||
+              b.size + x.size - size > limits_.max_size || !is_allowed_count(a, b, change)) {
+            continue;
+          }
+          best = {gain, i, first};
+          end = j;
+        }
+      }
+    }
+    work_ -= static_cast<std::int64_t>(a.units.size() * n);
+    if (best.gain == 0) return {};
+    Exchange exchange{best.gain, single(a.units[best.i]), {}};
+    for (std::size_t j = best.j; j < end; ++j) {
+      exchange.bundle_from_cheap.push_back(b.units[j].unit);
+    }
+    return exchange;
+  }
+
+  void transfer(std::int32_t id, Bin& from, Bin& to, std::int32_t to_number) {
+    if (id == none) return;
+    const auto unit = static_cast<std::size_t>(id);
+    const Entry entry{units_.costs[unit], id};
+    from.units.erase(std::lower_bound(from.units.begin(), from.units.end(), entry));
+    to.units.insert(std::lower_bound(to.units.begin(), to.units.end(), entry), entry);
+    from.cost -= entry.cost;
+    to.cost += entry.cost;
+    from.tokens -= units_.tokens_of(unit);
+    to.tokens += units_.tokens_of(unit);
+    from.size -= units_.size_of(unit);
+    to.size += units_.size_of(unit);
+    bin_of_[unit] = to_number;
   }
 
   void apply(const Exchange& exchange, std::size_t dear, std::size_t cheap) {
     Bin& a = bin_at(dear);
     Bin& b = bin_at(cheap);
-    transfer(exchange.from_dear, a, b, by_cost_[cheap].unit);
-    transfer(exchange.from_cheap, b, a, by_cost_[dear].unit);
+    const std::int32_t number_a = by_cost_[dear].unit;
+    const std::int32_t number_b = by_cost_[cheap].unit;
+    transfer(exchange.from_dear.first, a, b, number_b);
+    transfer(exchange.from_dear.second, a, b, number_b);
+    transfer(exchange.from_cheap.first, b, a, number_a);
+    transfer(exchange.from_cheap.second, b, a, number_a);
+    for (const std::int32_t unit : exchange.bundle_from_cheap) transfer(unit, b, a, number_a);
     listed_ = nullptr;
     // Both costs are now inside (cost of cheap, cost of dear): rotate them to their places.
-    const Entry new_a{a.cost, by_cost_[dear].unit};
-    const Entry new_b{b.cost, by_cost_[cheap].unit};
+    const Entry new_a{a.cost, number_a};
+    const Entry new_b{b.cost, number_b};
     const auto begin = by_cost_.begin();
     const auto at = [&](std::size_t place) { return begin + static_cast<std::ptrdiff_t>(place); };
     const auto place_a = std::lower_bound(at(cheap), at(dear), new_a);
@@ -294,9 +359,12 @@ class Refinement {
   bool has_volume_;
   std::int64_t& work_;
   BinOf& bin_of_;
+  Nanoseconds target_ = 0;
+  std::pmr::monotonic_buffer_resource memory_;  // of the bins: one block instead of one for each
   std::vector<Bin> bins_;
   std::vector<Entry> by_cost_;  // {cost, bin}, ascending
   std::vector<Subset> of_dear_, of_cheap_;
+  std::vector<Run> runs_;        // the first units of a bin, in sorted order
   const Bin* listed_ = nullptr;  // whose subsets of_dear_ holds
 };
 
