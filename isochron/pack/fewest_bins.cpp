@@ -15,7 +15,8 @@ namespace {
 RepackLimits limits_of(std::optional<std::int64_t> max_work, std::size_t num_units) {
   const auto n = static_cast<std::int64_t>(num_units);
   if (max_work) return {.work = *max_work, .patience = *max_work};
-  return {.work = std::min<std::int64_t>(4000 * n, 8'000'000), .patience = 300 * n};
+  return {.work = std::min<std::int64_t>(2'000'000 + 4000 * n, 8'000'000),
+          .patience = 200'000 + 300 * n};
 }
 
 std::int32_t bound_of(const Units& units, Tokens capacity, std::int64_t max_size) {

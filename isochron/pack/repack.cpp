@@ -108,16 +108,18 @@ class Repacking {
     return is_fewer || gain > 0;
   }
 
-  // The emptiest bin, and others at random, the emptier of two each time.
+  // The emptiest bin, and others at random, the emptiest of three each time.
   void choose_bins() {
     const auto emptier = [](const Bin& a, const Bin& b) { return a.tokens < b.tokens; };
     opened_.assign(1, static_cast<std::size_t>(
                           std::min_element(bins_.begin(), bins_.end(), emptier) - bins_.begin()));
     const std::uint64_t more = least_opened - 1 + random_.below(most_opened - least_opened + 1);
     for (std::uint64_t i = 0; i < more; ++i) {
-      const auto one = static_cast<std::size_t>(random_.below(bins_.size()));
-      const auto two = static_cast<std::size_t>(random_.below(bins_.size()));
-      const std::size_t bin = emptier(bins_[two], bins_[one]) ? two : one;
+      auto bin = static_cast<std::size_t>(random_.below(bins_.size()));
+      for (int draw = 1; draw < 3; ++draw) {
+        const auto other = static_cast<std::size_t>(random_.below(bins_.size()));
+        if (emptier(bins_[other], bins_[bin])) bin = other;
+      }
       if (std::find(opened_.begin(), opened_.end(), bin) == opened_.end()) opened_.push_back(bin);
     }
   }
