@@ -28,7 +28,7 @@ void print_options(std::string_view verb) {
   fmt::print("\n## isochron {}\n\n", verb);
   fmt::print("| option | value | default | meaning |\n|---|---|---|---|\n");
   Options::describe([]<class Owner, class T>(const Field<Owner, T>& field) {
-    fmt::print("| `{}` | {} | {} | {} |\n", flag_of(field.key), cell(type_text<T>()),
+    fmt::print("| `{}` | {} | {} | {} |\n", flag_of(field.key), cell(type_text(field)),
                cell(value_text(Owner{}.*field.member)), cell(field.help));
   });
 }

@@ -8,18 +8,20 @@
 namespace isochron {
 
 // A flag with one value that is read like everywhere else, so that its errors read the same.
+// `values`: the only ones that make sense, or empty.
 template <class T>
 CLI::Option* add_value_flag(CLI::App& verb, const std::string& flag, T& value,
-                            std::string_view help) {
+                            std::string_view help, std::string_view values = {}) {
   const std::string where = verb.get_name();
   return verb
       .add_option_function<std::string>(
           flag,
-          [where, flag, &value](const std::string& text) {
+          [where, flag, values, &value](const std::string& text) {
+            require_listed(where, flag, text, values);
             value = value_from_text<T>(where, flag, text);
           },
           std::string(help))
-      ->type_name(type_text<T>());
+      ->type_name(values.empty() ? type_text<T>() : std::string(values));
 }
 
 // A flag with a text that is not empty: a name or a path.
@@ -41,7 +43,8 @@ void add_option_flags(CLI::App& verb, Options& options) {
       verb.add_flag_callback(
           flag, [&value] { value = true; }, std::string(field.help));
     } else {
-      add_value_flag(verb, flag, value, fmt::format("{} [{}]", field.help, value_text(value)));
+      add_value_flag(verb, flag, value, fmt::format("{} [{}]", field.help, value_text(value)),
+                     field.values);
     }
   });
 }

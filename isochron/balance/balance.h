@@ -28,7 +28,8 @@ struct BalanceOptions {
   static void describe(Row row) {
     using Self = BalanceOptions;
     row(Field{"equal_count", &Self::equal_count, "sequences per rank differ by at most one"});
-    row(Field{"keep_groups", &Self::keep_groups, "rank: sequences of a group on the same rank"});
+    row(Field{"keep_groups", &Self::keep_groups, "rank: sequences of a group on the same rank",
+              "none|rank"});
     row(Field{"minibatch", &Self::minibatch, "balance each block of this many rows; 0: all rows"});
     row(Field{"capacity", &Self::capacity,
               "tokens that a rank may hold in a mini-batch; 0: no limit"});

@@ -40,6 +40,19 @@ std::string flag_of(std::string_view key) {
   return flag;
 }
 
+void require_listed(std::string_view where, std::string_view key, std::string_view text,
+                    std::string_view values) {
+  if (values.empty()) return;
+  std::string shown;
+  for (std::string_view rest = values; !rest.empty();) {
+    const std::string_view value = rest.substr(0, rest.find('|'));
+    if (value == text) return;
+    shown += (shown.empty() ? "" : ", ") + std::string(value);
+    rest.remove_prefix(std::min(value.size() + 1, rest.size()));
+  }
+  reject(where, "{} is \"{}\", must be one of {}", key, text, shown);
+}
+
 std::optional<std::int64_t> find_integer(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

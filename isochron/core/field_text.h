@@ -57,6 +57,11 @@ template <class T>
   }
 }
 
+template <class Owner, class T>
+[[nodiscard]] std::string type_text(const Field<Owner, T>& field) {
+  return field.values.empty() ? type_text<T>() : std::string(field.values);
+}
+
 // A value as people read it; "none" for an optional without one.
 template <class T>
 [[nodiscard]] std::string value_text(const T& value) {
@@ -68,6 +73,10 @@ template <class T>
     return fmt::format("{}", value);
   }
 }
+
+// Rejects a text that is not among `values` ("none|rank"); no values: anything goes.
+void require_listed(std::string_view where, std::string_view key, std::string_view text,
+                    std::string_view values);
 
 // The integer that `text` spells in full: digits with an optional minus sign.
 [[nodiscard]] std::optional<std::int64_t> find_integer(std::string_view text);

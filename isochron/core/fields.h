@@ -12,14 +12,18 @@ namespace isochron {
 //   }
 //
 // and JSON, command line, help and documentation visit that list. A member is a bool, an integer,
-// a double, a string, a named enumeration, or an optional of one of these.
+// a double, a string, a named enumeration, or an optional of one of these. Where only some values
+// of an enumeration make sense, `values` names them for help: "none|rank".
 template <class Owner, class T>
 struct Field {
   std::string_view key;
   T Owner::*member;
   std::string_view help;
+  std::string_view values = {};
 };
 template <class Owner, class T>
 Field(const char*, T Owner::*, const char*) -> Field<Owner, T>;
+template <class Owner, class T>
+Field(const char*, T Owner::*, const char*, const char*) -> Field<Owner, T>;
 
 }  // namespace isochron

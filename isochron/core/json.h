@@ -89,9 +89,11 @@ template <class Options>
   Options options;
   Options::describe([&]<class Owner, class T>(const Field<Owner, T>& field) {
     const auto found = json.find(std::string(field.key));
-    if (found != json.end()) {
-      options.*field.member = field_from_json<T>(*found, where, field.key);
+    if (found == json.end()) return;
+    if (found->is_string()) {
+      require_listed(where, field.key, found->template get_ref<const std::string&>(), field.values);
     }
+    options.*field.member = field_from_json<T>(*found, where, field.key);
   });
   return options;
 }

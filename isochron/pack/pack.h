@@ -37,10 +37,10 @@ struct PackOptions {
     row(Field{"count", &Self::count, "exactly this many micro-batches"});
     row(Field{"max_sequences", &Self::max_sequences,
               "sequences that one micro-batch may hold; 0: no limit"});
-    row(Field{"oversize", &Self::oversize, "a sequence longer than the capacity: error or alone"});
-    row(Field{"short", &Self::short_, "fewer sequences than micro-batches: empty, error or drop"});
+    row(Field{"oversize", &Self::oversize, "a sequence longer than the capacity", "error|alone"});
+    row(Field{"short", &Self::short_, "fewer sequences than micro-batches"});
     row(Field{"keep_groups", &Self::keep_groups,
-              "microbatch: sequences of a group in the same micro-batch"});
+              "microbatch: sequences of a group in the same micro-batch", "none|microbatch"});
     row(Field{"order", &Self::order, "micro-batches by first sequence, or small at both ends"});
     row(Field{"max_work", &Self::max_work,
               "search limit, in exchanges weighed; none: grows with the batch"});

@@ -17,6 +17,7 @@ struct SampleOptions {
   Oversize oversize = Oversize::error;
   double share = 0.5;
   std::string title = "none";
+  Short short_ = Short::error;
 
   template <class Row>
   static void describe(Row row) {
@@ -27,6 +28,7 @@ struct SampleOptions {
     row(Field{"oversize", &Self::oversize, "what then"});
     row(Field{"share", &Self::share, "how much"});
     row(Field{"title", &Self::title, "called"});
+    row(Field{"short", &Self::short_, "which", "error|drop"});
   }
 };
 
@@ -41,7 +43,7 @@ TEST(Fields, SurviveARoundTripThroughJson) {
   const Json json = options_to_json(options);
   EXPECT_EQ(
       json.dump(),
-      R"({"is_even":false,"count":3,"limit":7,"oversize":"alone","share":0.5,"title":"none"})");
+      R"({"is_even":false,"count":3,"limit":7,"oversize":"alone","share":0.5,"title":"none","short":"error"})");
   EXPECT_EQ(options_to_json(options_from_json<SampleOptions>(json, "it")), json);
   EXPECT_EQ(options_to_json(SampleOptions{})["limit"], nullptr);
 }
@@ -60,6 +62,8 @@ TEST(Fields, NameTheKeyTheValueAndWhatIsAllowed) {
             "[it] oversize is \"big\", must be one of error, alone, widen");
   EXPECT_EQ(message_of_json(R"({"oversize":1})"),
             "[it] oversize is 1, must be one of error, alone, widen");
+  EXPECT_EQ(message_of_json(R"({"short":"empty"})"),
+            "[it] short is \"empty\", must be one of error, drop");
   EXPECT_EQ(message_of_json(R"({"is_even":1})"), "[it] is_even is 1, must be true or false");
   EXPECT_EQ(message_of_json(R"({"title":[1]})"), "[it] title is a list of 1, must be a string");
   EXPECT_EQ(message_of_json(R"([])"), "[it] options is a list of 0, must be an object");
