@@ -14,10 +14,12 @@ namespace isochron {
 
 namespace {
 
-// Work of refine() for each unit: near the cost of the starts; where the spread counts, there is
-// more to do on fewer units.
-constexpr std::int64_t work_per_unit = 24;
-constexpr std::int64_t spread_work_per_unit = 256;
+// Work of refine(): near the cost of the starts; where the spread counts, there is more to do.
+std::int64_t default_work(std::size_t num_units, RefineGoal goal) {
+  const auto n = static_cast<std::int64_t>(num_units);
+  return goal == RefineGoal::largest ? 24 * n : std::min<std::int64_t>(256 * n, 16'000'000);
+}
+
 // Stops 2^-11 above the bound: 0.05 % of a step is below what a cluster's clock can see.
 constexpr Nanoseconds near_enough = 1 << 11;
 // Within proof_work all assignments of 10 units are seen, and of 12 what branch and bound leaves.
@@ -180,8 +182,7 @@ Assignment assign(const Units& units, std::int32_t num_bins, const Limits& limit
   Assignment result;
   result.lower_bound = std::max(cost_bound(order, num_bins, limits.min_units),
                                 crowding_bound(units, order, num_bins, limits.capacity));
-  const std::int64_t per_unit = goal == RefineGoal::spread ? spread_work_per_unit : work_per_unit;
-  std::int64_t work = max_work.value_or(per_unit * static_cast<std::int64_t>(units.count()));
+  std::int64_t work = max_work.value_or(default_work(units.count(), goal));
   const Nanoseconds target = result.lower_bound + (max_work ? 0 : result.lower_bound / near_enough);
 
   Attempt attempt{units, order, num_bins, limits};

@@ -71,7 +71,7 @@ std::optional<BinOf> longest_first(const Units& units, const DearestFirst& order
   const Nanoseconds offset = limits.are_counts_equal() && n > 0 ? order.costs.back() : 0;
 
   // Where most bins are full, looking for room among them is not what this is good at.
-  std::int64_t patience = 1'000'000 + 16 * static_cast<std::int64_t>(n);
+  std::int64_t patience = 1'000'000;
   const bool has_volume = limits.has_volume();
   Tournament cheapest(k);
   std::vector<Tokens> tokens(k, 0);

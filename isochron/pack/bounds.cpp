@@ -74,35 +74,44 @@ void visit_cuts(std::span<const Tokens> lengths, Tokens capacity, Visit visit) {
 }
 
 Int128 l2(std::span<const Tokens> lengths, Tokens capacity) {
-  const auto above_half = static_cast<std::size_t>(
+  const auto middle = static_cast<std::size_t>(
       std::upper_bound(lengths.begin(), lengths.end(), capacity / 2) - lengths.begin());
   const std::vector<Int128> sums = prefix_sums(lengths, [](Tokens length) { return length; });
-  Int128 best = 0;
+  const auto num_large = static_cast<Int128>(lengths.size() - middle);
+  Int128 most = 0;  // tokens, rounded up to micro-batches at the end
   visit_cuts(lengths, capacity, [&](std::size_t first, std::size_t last) {
-    const std::size_t middle = std::min(above_half, last);
-    const Int128 count = static_cast<Int128>(lengths.size() - middle);
-    // Room that the larger ones between `middle` and `last` leave beside them.
+    // What the large ones up to `last` leave beside them, for the small ones from `first` on.
     const Int128 room = static_cast<Int128>(last - middle) * capacity - (sums[last] - sums[middle]);
-    const Int128 small = sums[middle] - sums[std::min(first, middle)];
-    best = std::max(best, count + (small > room ? ceil_divide(small - room, capacity) : 0));
+    const Int128 small = sums[middle] - sums[first];
+    most = std::max(most, num_large * capacity + std::max<Int128>(small - room, 0));
   });
-  return best;
+  return ceil_divide(most, capacity);
+}
+
+// In units of 1 / (k * capacity). `Number` holds (k + 1) * capacity.
+template <class Number>
+Int128 dual_feasible(std::span<const Tokens> lengths, Tokens capacity, std::int64_t k) {
+  const std::vector<Int128> sums = prefix_sums(lengths, [&](Tokens length) {
+    const Number scaled = static_cast<Number>(k + 1) * length;
+    return static_cast<Int128>(scaled % capacity == 0 ? static_cast<Number>(k) * length
+                                                      : scaled / capacity * capacity);
+  });
+  const Int128 one = static_cast<Int128>(k) * capacity;
+  Int128 most = 0;
+  visit_cuts(lengths, capacity, [&](std::size_t first, std::size_t last) {
+    const auto full = static_cast<Int128>(lengths.size() - last);
+    most = std::max(most, full * one + sums[last] - sums[first]);
+  });
+  return ceil_divide(most, one);
 }
 
 Int128 dual_feasible(std::span<const Tokens> lengths, Tokens capacity) {
   Int128 best = 0;
   for (std::int64_t k = 1; k <= largest_k; ++k) {
-    // In units of 1 / (k * capacity).
-    const Int128 one = static_cast<Int128>(k) * capacity;
-    const std::vector<Int128> sums = prefix_sums(lengths, [&](Tokens length) {
-      const Int128 scaled = static_cast<Int128>(k + 1) * length;
-      return scaled % capacity == 0 ? static_cast<Int128>(k) * length
-                                    : scaled / capacity * capacity;
-    });
-    visit_cuts(lengths, capacity, [&](std::size_t first, std::size_t last) {
-      const Int128 full = static_cast<Int128>(lengths.size() - last);
-      best = std::max(best, ceil_divide(full * one + sums[last] - sums[first], one));
-    });
+    // Divisions of 128 bits take several times as long, and capacities of 2^57 are rare.
+    best = std::max(best, capacity < (Tokens{1} << 57)
+                              ? dual_feasible<std::int64_t>(lengths, capacity, k)
+                              : dual_feasible<Int128>(lengths, capacity, k));
   }
   return best;
 }

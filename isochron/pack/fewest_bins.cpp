@@ -10,9 +10,13 @@ namespace isochron {
 
 namespace {
 
-// Enough for the bound on 99 % of lognormal batches; milliseconds where it is used up.
-std::int64_t default_work(std::size_t num_units) {
-  return std::min<std::int64_t>(1000 * static_cast<std::int64_t>(num_units), 2'000'000);
+// Enough for the bound on 99 % of lognormal batches. Where the bound cannot be met, the gains dry
+// up before the work does.
+RepackLimits limits_of(std::optional<std::int64_t> max_work, std::size_t num_units) {
+  const auto n = static_cast<std::int64_t>(num_units);
+  if (max_work) return {.work = *max_work, .patience = *max_work};
+  return {.work = std::min<std::int64_t>(2'000'000 + 4000 * n, 8'000'000),
+          .patience = 200'000 + 300 * n};
 }
 
 std::int32_t bound_of(const Units& units, Tokens capacity, std::int64_t max_size) {
@@ -41,7 +45,7 @@ FewestBins fewest_bins(const Units& units, Tokens capacity, std::int64_t max_siz
         std::clamp<std::int64_t>(enough(result.lower_bound), result.lower_bound, result.num_bins);
     result.num_bins =
         repack(units, capacity, max_size, result.num_bins, static_cast<std::int32_t>(target),
-               max_work.value_or(default_work(units.count())), result.bin_of);
+               limits_of(max_work, units.count()), result.bin_of);
   }
   // A handful of units: decide each number of bins in between.
   while (can_improve()) {

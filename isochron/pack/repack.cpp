@@ -51,10 +51,11 @@ Int128 sum_of_squares(std::span<const Bin> bins) {
 class Repacking {
  public:
   Repacking(const Units& units, Tokens capacity, std::int64_t max_size, std::int32_t num_bins,
-            std::int64_t work, BinOf& bin_of)
+            RepackLimits limits, BinOf& bin_of)
       : capacity_(capacity),
         max_size_(max_size),
-        work_(work),
+        work_(limits.work),
+        patience_(limits.patience),
         bin_of_(bin_of),
         bins_(static_cast<std::size_t>(num_bins)) {
     for (std::size_t unit = 0; unit < units.count(); ++unit) {
@@ -64,7 +65,11 @@ class Repacking {
   }
 
   std::int32_t run(std::int32_t target) {
-    while (std::ssize(bins_) > target && bins_.size() > 1 && work_ > 0) try_again();
+    std::int64_t work_at_gain = work_;
+    while (std::ssize(bins_) > target && bins_.size() > 1 && work_ > 0 &&
+           work_at_gain - work_ < patience_) {
+      if (is_better_after_retry()) work_at_gain = work_;
+    }
     for (std::size_t bin = 0; bin < bins_.size(); ++bin) {
       for (const Piece& piece : bins_[bin].pieces) {
         bin_of_[static_cast<std::size_t>(piece.unit)] = static_cast<std::int32_t>(bin);
@@ -74,7 +79,8 @@ class Repacking {
   }
 
  private:
-  void try_again() {
+  // Opens some bins and fills them again; keeps what is not worse, and says whether it is better.
+  bool is_better_after_retry() {
     choose_bins();
     pieces_.clear();
     std::vector<Bin> before;
@@ -87,9 +93,10 @@ class Repacking {
     });
     work_ -= static_cast<std::int64_t>(4 * pieces_.size() + bins_.size() / 8);
     fill_bins(random_.below(hidden_rounds) == 0 ? hidden_percent : 0);
-    if (filled_.size() > opened_.size()) return;
-    if (filled_.size() == opened_.size() && sum_of_squares(filled_) < sum_of_squares(before))
-      return;
+    if (filled_.size() > opened_.size()) return false;
+    const bool is_fewer = filled_.size() < opened_.size();
+    const Int128 gain = sum_of_squares(filled_) - sum_of_squares(before);
+    if (!is_fewer && gain < 0) return false;
     std::sort(opened_.begin(), opened_.end());
     for (std::size_t i = opened_.size(); i-- > 0;) {
       if (i < filled_.size()) {
@@ -98,18 +105,21 @@ class Repacking {
         bins_.erase(bins_.begin() + static_cast<std::ptrdiff_t>(opened_[i]));
       }
     }
+    return is_fewer || gain > 0;
   }
 
-  // The emptiest bin, and others at random, the emptier of two each time.
+  // The emptiest bin, and others at random, the emptiest of three each time.
   void choose_bins() {
     const auto emptier = [](const Bin& a, const Bin& b) { return a.tokens < b.tokens; };
     opened_.assign(1, static_cast<std::size_t>(
                           std::min_element(bins_.begin(), bins_.end(), emptier) - bins_.begin()));
     const std::uint64_t more = least_opened - 1 + random_.below(most_opened - least_opened + 1);
     for (std::uint64_t i = 0; i < more; ++i) {
-      const auto one = static_cast<std::size_t>(random_.below(bins_.size()));
-      const auto two = static_cast<std::size_t>(random_.below(bins_.size()));
-      const std::size_t bin = emptier(bins_[two], bins_[one]) ? two : one;
+      auto bin = static_cast<std::size_t>(random_.below(bins_.size()));
+      for (int draw = 1; draw < 3; ++draw) {
+        const auto other = static_cast<std::size_t>(random_.below(bins_.size()));
+        if (emptier(bins_[other], bins_[bin])) bin = other;
+      }
       if (std::find(opened_.begin(), opened_.end(), bin) == opened_.end()) opened_.push_back(bin);
     }
   }
@@ -169,6 +179,7 @@ class Repacking {
   Tokens capacity_;
   std::int64_t max_size_;
   std::int64_t work_;
+  std::int64_t patience_;
   BinOf& bin_of_;
   std::vector<Bin> bins_;
   Random random_{0};
@@ -184,8 +195,9 @@ class Repacking {
 }  // namespace
 
 std::int32_t repack(const Units& units, Tokens capacity, std::int64_t max_size,
-                    std::int32_t num_bins, std::int32_t target, std::int64_t work, BinOf& bin_of) {
-  return Repacking(units, capacity, max_size, num_bins, work, bin_of).run(target);
+                    std::int32_t num_bins, std::int32_t target, RepackLimits limits,
+                    BinOf& bin_of) {
+  return Repacking(units, capacity, max_size, num_bins, limits, bin_of).run(target);
 }
 
 }  // namespace isochron

@@ -132,8 +132,8 @@ TEST(Repack, NeverTakesMoreBinsNorBreaksALimit) {
       bin_of.push_back(num_bins - 1);
     }
     const std::int64_t work = Random(seed).between(0, 20'000);
-    const std::int32_t after =
-        repack(instance.units(), instance.capacity, instance.max_size, num_bins, 1, work, bin_of);
+    const std::int32_t after = repack(instance.units(), instance.capacity, instance.max_size,
+                                      num_bins, 1, {.work = work, .patience = work}, bin_of);
     ASSERT_LE(after, num_bins);
     ASSERT_TRUE(are_kept(instance.limits(), instance.units(), after, bin_of));
     num_improved += after < num_bins ? 1 : 0;
