@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace isochron {
 
@@ -16,7 +17,7 @@ std::string bar(std::int64_t value, std::int64_t largest) {
   // Rounded to the nearest; in double, since cost times width may exceed 64 bits.
   const double share =
       largest > 0 ? static_cast<double>(value) / static_cast<double>(largest) : 0.0;
-  const auto filled = static_cast<std::size_t>(share * static_cast<double>(bar_width) + 0.5);
+  const auto filled = static_cast<std::size_t>(std::lround(share * static_cast<double>(bar_width)));
   return std::string(filled, '#') + std::string(static_cast<std::size_t>(bar_width) - filled, ' ');
 }
 

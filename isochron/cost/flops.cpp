@@ -69,12 +69,12 @@ double verl_flops(const ModelShape& shape, std::span<const Tokens> lengths) {
   require(shape.sparse_layers == 0, where, "sparse_layers is {}, must be 0 for verl's count",
           shape.sparse_layers);
   const Sums sums = sums_of(lengths);
-  const std::int64_t h = shape.hidden;
-  const std::int64_t projections = 2 * h * shape.head_dim * (shape.heads + shape.kv_heads);
+  const Int128 h = shape.hidden;
+  const Int128 projections = 2 * h * shape.head_dim * (shape.heads + shape.kv_heads);
   const Int128 weights =
-      shape.layers * (3 * h * shape.ffn + projections) + 2 * shape.vocabulary * h;
+      shape.layers * (3 * h * shape.ffn + projections) + 2 * h * shape.vocabulary;
   return static_cast<double>(6 * weights * sums.tokens +
-                             3 * attention_flops_per_square(shape) * sums.squares);
+                             3 * sums.squares * attention_flops_per_square(shape));
 }
 
 std::optional<double> mfu(double flops, double seconds, const std::optional<Hardware>& hardware,

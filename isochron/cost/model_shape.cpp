@@ -132,11 +132,11 @@ std::int64_t num_sparse_layers(const Json& config, std::int64_t layers) {
 // 128 bits: the largest shape that passes the other checks has more than 2^63.
 Int128 parameters_of(const ModelShape& shape) {
   const Int128 h = shape.hidden;
-  const Int128 q = shape.heads * shape.head_dim;
-  const Int128 kv = shape.kv_heads * shape.head_dim;
+  const Int128 q = Int128{shape.heads} * shape.head_dim;
+  const Int128 kv = Int128{shape.kv_heads} * shape.head_dim;
   const Int128 attention = 2 * h * q + 2 * h * kv + (shape.qkv_bias ? q + 2 * kv : 0) +
                            (shape.output_bias ? h : 0) + (shape.qk_norm ? 2 * shape.head_dim : 0);
-  const Int128 dense = 3 * h * shape.ffn + (shape.mlp_bias ? 2 * shape.ffn + h : 0);
+  const Int128 dense = 3 * h * shape.ffn + (shape.mlp_bias ? 2 * Int128{shape.ffn} + h : 0);
   const Int128 sparse =
       3 * h * (shape.num_experts * shape.moe_ffn + shape.shared_ffn) + h * shape.num_experts;
   const Int128 norms = 2 * h;

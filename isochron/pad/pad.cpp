@@ -38,7 +38,7 @@ std::vector<SequenceId> spread_rows(std::int32_t num_real, std::int32_t num_rows
   std::int32_t next_padding = num_real;
   for (std::int32_t i = 0; i < num_rows; ++i) {
     const bool is_real = num_real_before(num_real, num_rows, i + std::int64_t{1}) > next_real;
-    rows.push_back(SequenceId(is_real ? next_real++ : next_padding++));
+    rows.emplace_back(is_real ? next_real++ : next_padding++);
   }
   return rows;
 }

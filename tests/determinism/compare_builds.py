@@ -1,9 +1,8 @@
 """Equal inputs give equal bytes: compare_builds.py SOURCE FOLDER CMAKE
 
-Builds print_plans in FOLDER with two compilers and two standard libraries (which sort equal elements
-into different orders), without optimisation and with all of it for the machine at hand (which may
-fuse multiply and add). Compares what they print, byte for byte; once also with eight threads at the
-same time.
+Builds print_plans in FOLDER with two compilers, each without optimisation and with all of it for
+the machine at hand (which may fuse multiply and add). Compares what they print, byte for byte; once
+also with eight threads at the same time.
 """
 
 import os
@@ -16,7 +15,6 @@ BUILDS = {
     "g++_O3": ("g++", "-O3 -march=native"),
     "clang++_O0": ("clang++", "-O0"),
     "clang++_O3": ("clang++", "-O3 -march=native"),
-    "libc++_O2": ("clang++", "-O2 -stdlib=libc++"),
 }
 
 
