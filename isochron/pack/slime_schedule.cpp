@@ -8,14 +8,13 @@
 #include "isochron/pack/slime_schedule.h"
 
 #include <algorithm>
-#include <bit>
-#include <limits>
 #include <numeric>
 #include <queue>
 #include <unordered_map>
 
 #include "isochron/balance/karmarkar_karp.h"
 #include "isochron/core/require.h"
+#include "isochron/pack/room_tree.h"
 
 namespace isochron {
 namespace {
@@ -31,38 +30,6 @@ void require_lengths(std::string_view where, std::span<const Tokens> lengths) {
             "lengths[{}] is {}, must be from 0 to 2^31 - 1", i, lengths[i]);
   }
 }
-
-// Bins in order of opening, and the largest room of each half of them, quarter, ..
-class FirstFit {
- public:
-  FirstFit(std::size_t max_bins, Tokens cap)
-      : cap_(cap), num_leaves_(std::bit_ceil(max_bins + 1)), room_(2 * num_leaves_, unopened) {}
-
-  // The first bin with room for `length`; a bin that is not open yet if there is none.
-  [[nodiscard]] std::size_t find(Tokens length) const {
-    if (room_[1] < length) return num_open_;
-    std::size_t node = 1;
-    while (node < num_leaves_) node = 2 * node + (room_[2 * node] < length ? 1 : 0);
-    return node - num_leaves_;
-  }
-
-  void put(std::size_t bin, Tokens length) {
-    std::size_t node = bin + num_leaves_;
-    room_[node] = (bin == num_open_ ? cap_ : room_[node]) - length;
-    num_open_ = std::max(num_open_, bin + 1);
-    while (node > 1) {
-      node /= 2;
-      room_[node] = std::max(room_[2 * node], room_[2 * node + 1]);
-    }
-  }
-
- private:
-  static constexpr Tokens unopened = std::numeric_limits<Tokens>::min();
-  Tokens cap_;
-  std::size_t num_leaves_;
-  std::vector<Tokens> room_;  // of node i, with children 2i and 2i + 1
-  std::size_t num_open_ = 0;
-};
 
 using Bin = std::vector<SequenceId>;
 
@@ -192,11 +159,13 @@ std::vector<std::vector<SequenceId>> slime_first_fit_pack(std::span<const Tokens
   require_lengths(where, lengths);
   require(max_tokens >= 1 && max_tokens <= max_total_cost, where,
           "max_tokens is {}, must be from 1 to 2^62", max_tokens);
-  FirstFit first_fit(lengths.size(), max_tokens);
+  RoomTree rooms(lengths.size(), {.tokens = max_tokens, .size = max_length});
   std::vector<Bin> bins;
   for (std::size_t i = 0; i < lengths.size(); ++i) {
-    const std::size_t bin = first_fit.find(lengths[i]);
-    first_fit.put(bin, lengths[i]);
+    const Room wanted{.tokens = lengths[i], .size = 1};
+    // A sample above the cap opens a bin, and leaves no room in it.
+    const std::size_t bin = lengths[i] > max_tokens ? bins.size() : rooms.first_with(wanted);
+    rooms.take(bin, wanted);
     if (bin == bins.size()) bins.emplace_back();
     bins[bin].push_back(SequenceId(static_cast<std::int32_t>(i)));
   }
