@@ -129,6 +129,63 @@ TEST(CostBound, IsNeverAboveTheOptimum) {
   }
 }
 
+TEST(CrowdingBound, KnowsWhatTheOtherBinsCannotHold) {
+  const auto bound = [](const std::vector<Nanoseconds>& costs, const std::vector<Tokens>& tokens,
+                        std::int32_t num_bins, Tokens capacity) {
+    return crowding_bound({.costs = costs, .tokens = tokens}, dearest_first(costs), num_bins,
+                          capacity);
+  };
+  // Two bins of 10 for 18 tokens: the other bin holds 10, so 3 tokens of 1 stay with the dear unit.
+  const std::vector<Nanoseconds> costs = {50, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  std::vector<Tokens> tokens(costs.size(), 1);
+  tokens[0] = 5;
+  EXPECT_EQ(bound(costs, tokens, 2, 10), 53);
+  EXPECT_EQ(bound(costs, tokens, 2, 13), 50);                // there is room for all others
+  EXPECT_EQ(bound(costs, tokens, 3, Limits::unlimited), 0);  // nothing to say
+  // Three bins of 10 for 26 tokens: 6 of them stay with the two dear units, 1 with each alone.
+  EXPECT_EQ(bound({50, 50, 1, 1, 1}, {5, 5, 5, 5, 6}, 3, 10), 51);
+  EXPECT_EQ(bound({50, 2, 1, 1, 1}, {5, 5, 5, 5, 6}, 3, 10), 51);
+  // Two that may share a bin say no more than what they cost together.
+  EXPECT_EQ(bound({4, 4, 90, 90}, {1, 1, 9, 9}, 3, 9), 90);
+  EXPECT_EQ(bound({}, {}, 3, 10), 0);
+}
+
+// Full bins, and costs that grow faster than tokens, as those of sequences do.
+Instance crowded_instance(std::uint64_t seed) {
+  Random random(seed);
+  Instance instance;
+  const std::size_t count = 4 + random.below(5);
+  Tokens total = 0;
+  Tokens longest = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Tokens tokens = random.between(1, random.below(3) == 0 ? 12 : 4);
+    instance.tokens.push_back(tokens);
+    instance.costs.push_back(tokens * tokens + random.between(0, 3));
+    total += tokens;
+    longest = std::max(longest, tokens);
+  }
+  instance.num_bins = static_cast<std::int32_t>(random.between(2, 4));
+  const Tokens mean = (total + instance.num_bins - 1) / instance.num_bins;
+  instance.limits.capacity = std::max(longest, mean + random.between(0, 2));
+  return instance;
+}
+
+TEST(CrowdingBound, IsNeverAboveTheOptimum) {
+  int num_useful = 0;
+  for (std::uint64_t seed = 0; seed < 5000; ++seed) {
+    const Instance instance = crowded_instance(seed);
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << instance);
+    const std::optional<Nanoseconds> best = best_cost(instance);
+    if (!best) continue;
+    const DearestFirst order = dearest_first(instance.costs);
+    const Nanoseconds bound =
+        crowding_bound(instance.units(), order, instance.num_bins, instance.limits.capacity);
+    ASSERT_LE(bound, *best);
+    num_useful += bound > cost_bound(order, instance.num_bins, 0) ? 1 : 0;
+  }
+  EXPECT_GT(num_useful, 100) << "the instances do not test the bound";
+}
+
 TEST(LongestFirst, KeepsTheLimits) {
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     const Instance instance = random_instance(seed, 40);
