@@ -25,6 +25,7 @@ constexpr Nanoseconds near_enough = 1 << 11;
 // Within proof_work all assignments of 10 units are seen, and of 12 what branch and bound leaves.
 constexpr std::size_t few_units = 12;
 constexpr std::int64_t proof_work = 400'000;
+constexpr std::size_t cheap_units = 2048;
 
 // Whether Karmarkar-Karp with equal counts ends below `cost`. Sums never shrink, so the first one
 // that reaches the cost decides. Where it is not plain which states merge next, says that it may.
@@ -109,7 +110,10 @@ struct Attempt {
     cost = candidate_cost;
   }
 
-  void offer_longest_first() { offer(longest_first(units, order, num_bins, limits)); }
+  void offer_longest_first() {
+    const bool has_offset = limits.are_counts_equal() && units.count() > 0;
+    offer(longest_first(units, order, num_bins, limits, has_offset ? order.costs.back() : 0));
+  }
 
   void offer_karmarkar_karp() {
     const bool is_equal = limits.are_counts_equal();
@@ -188,7 +192,13 @@ Assignment assign(const Units& units, std::int32_t num_bins, const Limits& limit
   Attempt attempt{units, order, num_bins, limits};
   attempt.offer(std::move(start));
   attempt.offer_longest_first();
-  if (limits.are_counts_equal()) attempt.refine_to(goal, target, work);
+  if (limits.are_counts_equal()) {
+    attempt.refine_to(goal, target, work);
+    // Hardly ever better without an offset, but nobody should have to wonder where that is cheap.
+    if (units.count() <= cheap_units && (!attempt.bin_of || attempt.cost > result.lower_bound)) {
+      attempt.offer(longest_first(units, order, num_bins, limits));
+    }
+  }
   if (!attempt.bin_of || attempt.cost > result.lower_bound) attempt.offer_karmarkar_karp();
   if (!attempt.bin_of && !units.tokens.empty()) {
     attempt.offer(balanced_by_tokens(units, num_bins, limits, work));

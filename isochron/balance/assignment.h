@@ -73,11 +73,12 @@ struct DearestFirst {
                                          std::int32_t num_bins, Tokens capacity);
 
 // Longest first: each unit, dearest first, goes to the cheapest bin that still takes it. Nothing if
-// some unit fits no bin, or if too many bins had no room on the way. Where counts are equal the
-// costs count from the smallest one up, since a bin that is short of units will get more. O(n log
-// bins).
+// some unit fits no bin, or if too many bins had no room on the way. An `offset` counts costs from
+// there up: with equal counts and the smallest cost that is the better start, since a bin that is
+// short of units will get more. O(n log bins).
 [[nodiscard]] std::optional<BinOf> longest_first(const Units& units, const DearestFirst& order,
-                                                 std::int32_t num_bins, const Limits& limits);
+                                                 std::int32_t num_bins, const Limits& limits,
+                                                 Nanoseconds offset = 0);
 
 // How far refine() goes once the largest cost cannot fall any more.
 enum class RefineGoal {

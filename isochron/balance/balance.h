@@ -52,8 +52,9 @@ struct Balance {
 };
 
 // Assigns every sequence to one of `ranks` ranks so that the largest sum of costs is as small as
-// possible. Never worse than Karmarkar-Karp or longest-first under the same options. With
-// `keep_groups: rank` the groups are what moves and what `equal_count` counts.
+// possible. Never worse than Karmarkar-Karp or longest-first under the same options (with
+// `equal_count` and more than 2048 sequences: longest-first on the costs above the smallest one).
+// With `keep_groups: rank` the groups are what moves and what `equal_count` counts.
 //
 // No assignment under the capacity is an outcome: infeasible if proved, else unknown. Throws
 // std::invalid_argument if `ranks`, an option or a cost is out of range, a span is missing or of

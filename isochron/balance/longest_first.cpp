@@ -61,14 +61,14 @@ class Tournament {
 }  // namespace
 
 std::optional<BinOf> longest_first(const Units& units, const DearestFirst& order,
-                                   std::int32_t num_bins, const Limits& limits) {
+                                   std::int32_t num_bins, const Limits& limits,
+                                   Nanoseconds offset) {
   const auto k = static_cast<std::size_t>(num_bins);
   const std::size_t n = units.count();
   // Units beyond min_units in every bin; once they are used up, bins with min_units are full.
   std::int64_t extra =
       static_cast<std::int64_t>(n) - static_cast<std::int64_t>(limits.min_units) * num_bins;
   if (extra < 0) return std::nullopt;
-  const Nanoseconds offset = limits.are_counts_equal() && n > 0 ? order.costs.back() : 0;
 
   // Where most bins are full, looking for room among them is not what this is good at.
   std::int64_t patience = 1'000'000;

@@ -147,10 +147,11 @@ TEST(CrowdingBound, KnowsWhatTheOtherBinsCannotHold) {
   EXPECT_EQ(bound({50, 2, 1, 1, 1}, {5, 5, 5, 5, 6}, 3, 10), 51);
   // Two that may share a bin say no more than what they cost together.
   EXPECT_EQ(bound({4, 4, 90, 90}, {1, 1, 9, 9}, 3, 9), 90);
+  EXPECT_EQ(bound({20, 6, 6}, {10, 2, 2}, 1, 14), 32);  // the dear unit counts once
   EXPECT_EQ(bound({}, {}, 3, 10), 0);
 }
 
-// Full bins, and costs that grow faster than tokens, as those of sequences do.
+// Full bins, and costs that grow faster than tokens, as those of sequences do, or any that do not.
 Instance crowded_instance(std::uint64_t seed) {
   Random random(seed);
   Instance instance;
@@ -160,7 +161,8 @@ Instance crowded_instance(std::uint64_t seed) {
   for (std::size_t i = 0; i < count; ++i) {
     const Tokens tokens = random.between(1, random.below(3) == 0 ? 12 : 4);
     instance.tokens.push_back(tokens);
-    instance.costs.push_back(tokens * tokens + random.between(0, 3));
+    instance.costs.push_back(seed % 2 == 0 ? tokens * tokens + random.between(0, 3)
+                                           : tokens * random.between(0, 9));
     total += tokens;
     longest = std::max(longest, tokens);
   }

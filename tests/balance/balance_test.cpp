@@ -512,6 +512,40 @@ TEST(Balance, IsNeverWorseThanLongestFirst) {
   }
 }
 
+// The same where ranks hold q or q+1 sequences, the larger number only as often as it must be.
+Nanoseconds equal_longest_first_cost(Costs costs, std::int32_t ranks) {
+  std::sort(costs.rbegin(), costs.rend());
+  const std::size_t k = static_cast<std::size_t>(ranks);
+  const std::size_t least = costs.size() / k;
+  std::size_t extra = costs.size() % k;
+  Costs loads(k, 0);
+  std::vector<std::size_t> counts(k, 0);
+  for (const Nanoseconds cost : costs) {
+    std::size_t best = k;
+    for (std::size_t rank = 0; rank < k; ++rank) {
+      const bool is_open = counts[rank] < least || (counts[rank] == least && extra > 0);
+      if (is_open && (best == k || loads[rank] < loads[best])) best = rank;
+    }
+    if (counts[best] == least) --extra;
+    ++counts[best];
+    loads[best] += cost;
+  }
+  return *std::max_element(loads.begin(), loads.end());
+}
+
+TEST(Balance, IsNeverWorseThanLongestFirstWithEqualCounts) {
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    Random random(seed);
+    Costs costs(static_cast<std::size_t>(random.between(1, 300)));
+    const std::int64_t largest = random.below(2) == 0 ? 20 : 1'000'000;
+    for (Nanoseconds& cost : costs) cost = random.between(0, largest);
+    const auto ranks = static_cast<std::int32_t>(random.between(1, 24));
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    ASSERT_LE(balance(costs, ranks, {.equal_count = true}).max_cost,
+              equal_longest_first_cost(costs, ranks));
+  }
+}
+
 TEST(Balance, IsNeverWorseThanKarmarkarKarp) {
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     Random random(seed);
