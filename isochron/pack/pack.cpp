@@ -81,6 +81,22 @@ std::int64_t max_size_of(const PackOptions& options) {
   return options.max_sequences == 0 ? Limits::unlimited : options.max_sequences;
 }
 
+// Why some unit fits no micro-batch, if one does.
+std::optional<std::string> find_obstacle(const UnitTable& table, const PackOptions& options) {
+  const Units& units = table.units();
+  for (std::size_t unit = 0; unit < units.count(); ++unit) {
+    if (units.size_of(unit) > max_size_of(options)) {
+      return fmt::format("{} has {} sequences, a micro-batch may hold {}", table.name_of_unit(unit),
+                         units.size_of(unit), options.max_sequences);
+    }
+    if (options.oversize == Oversize::error && units.tokens_of(unit) > options.capacity) {
+      return fmt::format("{} has {} tokens, a micro-batch may hold {}", table.name_of_unit(unit),
+                         units.tokens_of(unit), options.capacity);
+    }
+  }
+  return std::nullopt;
+}
+
 // The number of micro-batches that the options make of `fewest`.
 std::int64_t aligned_count(std::int64_t fewest, const PackOptions& options) {
   if (options.count) return *options.count;
@@ -148,11 +164,35 @@ std::int32_t droppable_to(const Units& all, std::int32_t num_units, const PackOp
   return good;
 }
 
-std::vector<std::vector<SequenceId>> ordered_microbatches(
-    std::vector<std::vector<SequenceId>> microbatches, const Sequences& sequences, Order order) {
+// The sequences of each micro-batch, first the `num_shared` of shared units, then one for each
+// oversized unit; what is in none is dropped.
+void list_microbatches(const UnitTable& table, const Selection& selection, const BinOf& bin_of,
+                       std::int32_t num_shared, Packing& result) {
+  std::vector<std::int32_t> bin_of_unit(table.units().count(), -1);
+  for (std::size_t i = 0; i < selection.sharing.size(); ++i) {
+    bin_of_unit[static_cast<std::size_t>(selection.sharing[i])] = bin_of[i];
+  }
+  std::int32_t next_bin = num_shared;
+  for (const std::int32_t unit : selection.oversized) {
+    bin_of_unit[static_cast<std::size_t>(unit)] = next_bin++;
+  }
+  result.microbatches.resize(static_cast<std::size_t>(next_bin));
+  for (std::size_t row = 0; row < table.num_rows(); ++row) {
+    const std::int32_t bin = bin_of_unit[table.unit_of_row(row)];
+    if (bin < 0) {
+      result.dropped.push_back(table.sequence(row));
+      continue;
+    }
+    result.microbatches[static_cast<std::size_t>(bin)].push_back(table.sequence(row));
+    if (bin >= num_shared) result.oversized.push_back(table.sequence(row));
+  }
+}
+
+void order_microbatches(const Sequences& sequences, Order order,
+                        std::vector<std::vector<SequenceId>>& microbatches) {
   std::sort(microbatches.begin(), microbatches.end(),
             [](const auto& a, const auto& b) { return a.front() < b.front(); });
-  if (order == Order::index) return microbatches;
+  if (order == Order::index) return;
   std::vector<Nanoseconds> costs;
   for (const auto& microbatch : microbatches) {
     Nanoseconds& cost = costs.emplace_back(0);
@@ -161,7 +201,7 @@ std::vector<std::vector<SequenceId>> ordered_microbatches(
   std::vector<std::vector<SequenceId>> ordered;
   ordered.reserve(microbatches.size());
   for (const std::size_t i : small_ends(costs)) ordered.push_back(std::move(microbatches[i]));
-  return ordered;
+  microbatches = std::move(ordered);
 }
 
 }  // namespace
@@ -173,20 +213,9 @@ Packing pack(const Sequences& sequences, const PackOptions& options) {
       options.keep_groups == KeepGroups::microbatch ? UnitKind::group : UnitKind::sequence);
   const Units& all = table.units();
   const auto num_all = static_cast<std::int32_t>(all.count());
-  for (std::size_t unit = 0; unit < all.count(); ++unit) {
-    if (all.size_of(unit) > max_size_of(options)) {
-      return failure(
-          Status::infeasible,
-          fmt::format("{} has {} sequences, a micro-batch may hold {}", table.name_of_unit(unit),
-                      all.size_of(unit), options.max_sequences));
-    }
-    if (options.oversize == Oversize::error && all.tokens_of(unit) > options.capacity) {
-      return failure(Status::infeasible,
-                     fmt::format("{} has {} tokens, a micro-batch may hold {}",
-                                 table.name_of_unit(unit), all.tokens_of(unit), options.capacity));
-    }
+  if (const auto obstacle = find_obstacle(table, options)) {
+    return failure(Status::infeasible, *obstacle);
   }
-
   std::int32_t num_kept = num_all;
   Selection selection(all, all.count(), options.capacity);
   FewestBins fewest = fewest_of(selection, options);
@@ -241,30 +270,13 @@ Packing pack(const Sequences& sequences, const PackOptions& options) {
     result.max_cost_bound = assignment.lower_bound;
   }
 
-  // Bins of the shared units first, then one for each oversized unit.
-  std::vector<std::int32_t> bin_of_unit(all.count(), -1);
-  for (std::size_t i = 0; i < selection.sharing.size(); ++i) {
-    bin_of_unit[static_cast<std::size_t>(selection.sharing[i])] = bin_of[i];
-  }
-  std::int32_t next_bin = num_shared;
   for (const std::int32_t unit : selection.oversized) {
-    bin_of_unit[static_cast<std::size_t>(unit)] = next_bin++;
     const Nanoseconds cost = all.costs[static_cast<std::size_t>(unit)];
     result.max_cost = std::max(result.max_cost, cost);
     result.max_cost_bound = std::max(result.max_cost_bound, cost);
   }
-  result.microbatches.resize(static_cast<std::size_t>(next_bin));
-  for (std::size_t row = 0; row < table.num_rows(); ++row) {
-    const std::int32_t bin = bin_of_unit[table.unit_of_row(row)];
-    if (bin < 0) {
-      result.dropped.push_back(table.sequence(row));
-      continue;
-    }
-    result.microbatches[static_cast<std::size_t>(bin)].push_back(table.sequence(row));
-    if (bin >= num_shared) result.oversized.push_back(table.sequence(row));
-  }
-  result.microbatches =
-      ordered_microbatches(std::move(result.microbatches), sequences, options.order);
+  list_microbatches(table, selection, bin_of, num_shared, result);
+  order_microbatches(sequences, options.order, result.microbatches);
   result.microbatches.resize(static_cast<std::size_t>(count));
   result.status = count == result.lower_bound && result.max_cost == result.max_cost_bound
                       ? Status::optimal
