@@ -310,7 +310,7 @@ def main():
     page.add(f"- date: {datetime.date.today().isoformat()}")
     page.add(f"- hardware: {hardware()}; load average {os.getloadavg()[0]:.1f} at the start")
     page.add(
-        f"- verl {verl_release.VERSION}, Python {sys.version.split()[0]}, processor time of one thread; "
+        f"- verl {verl_release.VERSION}, Python {sys.version.split()[0]}, processor time of one thread, fastest run; "
         "every answer of ours accepted by isochron/check"
     )
     page.add()

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "isochron/core/int128.h"
 #include "isochron/core/radix_sort.h"
@@ -13,7 +14,7 @@ DearestFirst dearest_first(std::span<const Nanoseconds> costs) {
   for (std::size_t i = 0; i < costs.size(); ++i) {
     keys[i] = static_cast<std::uint64_t>(max_total_cost - costs[i]);
   }
-  DearestFirst order{ascending_positions(keys), {}};
+  DearestFirst order{ascending_positions(std::move(keys)), {}};
   order.costs.resize(costs.size());
   for (std::size_t i = 0; i < costs.size(); ++i) {
     order.costs[i] = costs[static_cast<std::size_t>(order.units[i])];

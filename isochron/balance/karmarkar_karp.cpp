@@ -78,7 +78,7 @@ template <class T>
 std::vector<std::int32_t> ascending_items(std::span<const T> values) {
   std::vector<std::uint64_t> keys(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) keys[i] = ordered_bits(values[i]);
-  return ascending_positions(keys);
+  return ascending_positions(std::move(keys));
 }
 
 // Whether a sum of these values is the same in every order: whole numbers that do not outgrow the

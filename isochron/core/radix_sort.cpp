@@ -35,7 +35,7 @@ void sort_by(std::vector<Item>& items, std::uint64_t differing, Key key) {
 
 }  // namespace
 
-std::vector<std::int32_t> ascending_positions(std::span<const std::uint64_t> keys) {
+std::vector<std::int32_t> ascending_positions(std::vector<std::uint64_t> keys) {
   std::vector<std::int32_t> positions(keys.size());
   std::uint64_t differing = 0;
   for (const std::uint64_t key : keys) differing |= key ^ keys[0];
@@ -44,11 +44,10 @@ std::vector<std::int32_t> ascending_positions(std::span<const std::uint64_t> key
   if (key_bits + position_bits <= 64) {
     // Key and position in one word: half of the memory to move.
     const std::uint64_t position_mask = (std::uint64_t{1} << position_bits) - 1;
-    std::vector<std::uint64_t> words(keys.size());
-    for (std::size_t i = 0; i < keys.size(); ++i) words[i] = (keys[i] << position_bits) | i;
-    sort_by(words, differing, [&](std::uint64_t word) { return word >> position_bits; });
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      positions[i] = static_cast<std::int32_t>(words[i] & position_mask);
+    for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = (keys[i] << position_bits) | i;
+    sort_by(keys, differing, [&](std::uint64_t word) { return word >> position_bits; });
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      positions[i] = static_cast<std::int32_t>(keys[i] & position_mask);
     }
     return positions;
   }
