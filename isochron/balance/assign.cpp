@@ -194,7 +194,7 @@ Assignment assign(const Units& units, std::int32_t num_bins, const Limits& limit
   attempt.offer_longest_first();
   if (limits.are_counts_equal()) {
     attempt.refine_to(goal, target, work);
-    // Hardly ever better without an offset, but nobody should have to wonder where that is cheap.
+    // Without an offset it is now and then better for a few units with a long tail.
     if (units.count() <= cheap_units && (!attempt.bin_of || attempt.cost > result.lower_bound)) {
       attempt.offer(longest_first(units, order, num_bins, limits));
     }

@@ -5,9 +5,8 @@
 
 namespace isochron {
 
-// Positions of `keys` by (key, position), ascending. Linear: one pass for each byte in which the
-// keys differ; on 4,000 costs of a batch four times as fast as std::sort. Uses the memory of
-// `keys`.
+// Positions of `keys` by (key, position), ascending. Linear: one pass for each digit in which the
+// keys differ. Uses the memory of `keys`.
 [[nodiscard]] std::vector<std::int32_t> ascending_positions(std::vector<std::uint64_t> keys);
 
 }  // namespace isochron

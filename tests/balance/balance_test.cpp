@@ -6,11 +6,11 @@
 #include <limits>
 #include <numeric>
 #include <set>
-#include <thread>
 #include <vector>
 
 #include "isochron/balance/karmarkar_karp.h"
 #include "tests/oracle/best_balance.h"
+#include "tests/support/equal_on_threads.h"
 #include "tests/support/ids_of.h"
 #include "tests/support/message_of.h"
 #include "tests/support/random_batch.h"
@@ -534,15 +534,19 @@ Nanoseconds equal_longest_first_cost(Costs costs, std::int32_t ranks) {
 }
 
 TEST(Balance, IsNeverWorseThanLongestFirstWithEqualCounts) {
-  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+  for (std::uint64_t seed = 0; seed < 5000; ++seed) {
     Random random(seed);
-    Costs costs(static_cast<std::size_t>(random.between(1, 300)));
-    const std::int64_t largest = random.below(2) == 0 ? 20 : 1'000'000;
-    for (Nanoseconds& cost : costs) cost = random.between(0, largest);
-    const auto ranks = static_cast<std::int32_t>(random.between(1, 24));
+    // A long tail: here plain longest first is now and then the better start.
+    Costs costs(static_cast<std::size_t>(random.between(13, 60)));
+    const std::int64_t largest = random.below(2) == 0 ? 20 : 100'000;
+    for (Nanoseconds& cost : costs) {
+      cost = random.between(1, largest) * (random.below(6) == 0 ? random.between(2, 20) : 1);
+    }
+    const auto ranks = static_cast<std::int32_t>(random.between(2, 12));
+    BalanceOptions options{.equal_count = true};
+    if (random.below(2) == 0) options.max_work = random.between(0, 20);
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    ASSERT_LE(balance(costs, ranks, {.equal_count = true}).max_cost,
-              equal_longest_first_cost(costs, ranks));
+    ASSERT_LE(balance(costs, ranks, options).max_cost, equal_longest_first_cost(costs, ranks));
   }
 }
 
@@ -585,12 +589,7 @@ TEST(Balance, GivesEqualResultsOnManyThreads) {
     }
     return results;
   };
-  const std::vector<Balance> expected = run();
-  std::vector<std::vector<Balance>> results(8);
-  std::vector<std::thread> threads;
-  for (auto& result : results) threads.emplace_back([&] { result = run(); });
-  for (std::thread& thread : threads) thread.join();
-  for (const auto& result : results) EXPECT_EQ(result, expected);
+  expect_equal_on_threads(run);
 }
 
 }  // namespace

@@ -7,12 +7,12 @@
 #include <limits>
 #include <numeric>
 #include <set>
-#include <thread>
 #include <vector>
 
 #include "isochron/balance/karmarkar_karp.h"
 #include "tests/oracle/best_packing.h"
 #include "tests/oracle/partitions.h"
+#include "tests/support/equal_on_threads.h"
 #include "tests/support/ids_of.h"
 #include "tests/support/message_of.h"
 #include "tests/support/random_batch.h"
@@ -624,12 +624,7 @@ TEST(Pack, GivesEqualResultsOnManyThreads) {
     }
     return results;
   };
-  const std::vector<Packing> expected = run();
-  std::vector<std::vector<Packing>> results(8);
-  std::vector<std::thread> threads;
-  for (auto& result : results) threads.emplace_back([&] { result = run(); });
-  for (std::thread& thread : threads) thread.join();
-  for (const auto& result : results) EXPECT_EQ(result, expected);
+  expect_equal_on_threads(run);
 }
 
 }  // namespace
