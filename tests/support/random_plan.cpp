@@ -27,7 +27,7 @@ struct Item {
 
 struct DraftGroup {
   RankRange ranks;
-  std::vector<Item> items;
+  std::vector<Item> items = {};
   bool is_alone = false;
 };
 
