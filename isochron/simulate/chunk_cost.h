@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "isochron/step/plan_options.h"
@@ -38,9 +39,10 @@ class ChunkCosts {
   void add(const PassCost& cost);
   void clear() { table_.clear(); }
 
+  [[nodiscard]] std::size_t width() const { return width_; }
   [[nodiscard]] std::size_t num_rows() const { return table_.size() / width_; }
-  [[nodiscard]] const Nanoseconds* row(std::size_t index) const {
-    return table_.data() + index * width_;
+  [[nodiscard]] std::span<const Nanoseconds> row(std::size_t index) const {
+    return {table_.data() + index * width_, width_};
   }
   // Where an operation finds its cost in a row.
   [[nodiscard]] std::size_t column(std::int32_t chunk, bool is_backward) const {

@@ -296,20 +296,20 @@ Int128 turn_gain(const Side& down, const Side& up, std::size_t depth, bool is_de
   if (!is_deepest) return best;
 
   constexpr std::size_t max_slots = 32;  // joint gains take O(slots) each; the top ones decide
-  for (const auto& [weight_down, weight_up] : mean_weights(down, up)) {
+  for (const Weights& weights : mean_weights(down, up)) {
     const auto estimate = [&](std::size_t slot) {
-      return weight_down * rises[slot] + weight_up * falls[slot];
+      return weights.down * rises[slot] + weights.up * falls[slot];
     };
     std::stable_sort(slots.begin(), slots.end(),
                      [&](std::size_t a, std::size_t b) { return estimate(a) > estimate(b); });
     for (std::size_t i = 0; i < std::min(max_slots, slots.size()); ++i) {
       const std::size_t slot = slots[i];
-      const Int128 joint = joint_gain(down, up, slot, depth, {weight_down, weight_up});
+      const Int128 joint = joint_gain(down, up, slot, depth, weights);
       best = std::max(
           best,
-          weight_down <= weight_up
-              ? rounded_up(joint + (weight_up - weight_down) * rise_beside[slot], weight_up)
-              : rounded_up(joint + (weight_down - weight_up) * fall_beside[slot], weight_down));
+          weights.down <= weights.up
+              ? rounded_up(joint + (weights.up - weights.down) * rise_beside[slot], weights.up)
+              : rounded_up(joint + (weights.down - weights.up) * fall_beside[slot], weights.down));
     }
   }
   return best;
