@@ -8,7 +8,7 @@
 
 namespace isochron {
 
-// What one micro-batch costs in a pass over the whole model.
+// What one micro-batch costs in a pass over the whole model; both parts together at most 2^62.
 struct PassCost {
   Nanoseconds forward = 0;
   Nanoseconds backward = 0;  // 0 if the pass is forward only

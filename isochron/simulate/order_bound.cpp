@@ -3,10 +3,10 @@
 // Slot: a slot visits all chunks, down and up. Stage: a stage runs everything, after the first slot
 // has come down to it and before the last one has gone up.
 //
-// Turn (1F1B without virtual stages): a path stays on stage s up to the forward of slot k, goes
-// down with it to the last stage, d stages below, stays there to the backward of a slot j at or
-// after k, goes up with that to s and stays. It meets every forward but those of the d slots after
-// j, and every backward but those of the d slots before k:
+// Journey (virtual stages): journey_bound.cpp. Turn (1F1B without virtual stages): a path stays on
+// stage s up to the forward of slot k, goes down with it to the last stage, d stages below, stays
+// there to the backward of a slot j at or after k, goes up with that to s and stays. It meets every
+// forward but those of the d slots after j, and every backward but those of the d slots before k:
 //
 //   stage s   F F F B F B [k]           . . . .  [j] F B F B B
 //   last                    k B F B F B F  j
@@ -26,6 +26,7 @@
 #include <queue>
 
 #include "isochron/core/int128.h"
+#include "isochron/simulate/journey_bound.h"
 
 namespace isochron {
 
@@ -47,6 +48,7 @@ class ChunkTable {
   [[nodiscard]] Nanoseconds backward(std::size_t slot, std::int32_t chunk) const {
     return costs_.row(slot)[costs_.column(chunk, true)];
   }
+  [[nodiscard]] const ChunkCosts& rows() const { return costs_; }
 
  private:
   ChunkCosts costs_;
@@ -361,7 +363,9 @@ Nanoseconds order_bound(std::span<const PassCost> costs, const PipelineShape& sh
   if (costs.empty()) return 0;
   const ChunkTable table(costs, shape);
   Int128 bound = std::max(slot_bound(table, shape, pass), stages_bound(table, shape, pass));
-  if (shape.virtual_ == 1 && shape.stages > 1) {
+  if (shape.virtual_ > 1 && pass == Pass::train) {
+    bound = std::max(bound, journey_bound(table.rows(), shape));
+  } else if (shape.virtual_ == 1 && shape.stages > 1) {
     bound = std::max(bound,
                      pass == Pass::train ? turn_bound(table, shape) : forward_bound(table, shape));
   }

@@ -16,8 +16,7 @@ class PipelineTime {
   // Throws what pipeline_schedule() throws.
   PipelineTime(const PipelineShape& shape, std::int32_t num_slots, Pass pass);
 
-  // Until the last operation ends; 2^62 + 1 for anything longer than 2^62. Costs are 0 to 2^62, one
-  // per slot.
+  // Until the last operation ends; 2^62 + 1 for anything longer than 2^62. One cost per slot.
   [[nodiscard]] Nanoseconds makespan(std::span<const PassCost> cost_of_slot);
 
   // The same for rows of `costs`, which was made for the same shape, in the order in which the
