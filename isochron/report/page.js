@@ -20,6 +20,7 @@
   const plural = (count, word) => `${integerText(count)} ${word}${count === 1 ? "" : "s"}`;
 
   function scaledText(value, scales) {
+    if (value === 0) return ["0", ""];
     const [factor, unit] = scales.find(([size]) => Math.abs(value) >= size) || scales[scales.length - 1];
     const scaled = value / factor;
     const size = Math.abs(scaled);
@@ -206,7 +207,7 @@
       text: (gap) => percentText(gap, gap > 0 && gap < 0.0005 ? 4 : 2), key: true },
     { name: "Imbalance", note: "busiest rank over mean", value: (p) => p.imbalance, text: (x) => x.toFixed(3), key: true },
     { name: "Idle", note: "of all ranks, until the last one ends", value: (p) => p.bubble, text: percentText },
-    { name: "Micro-batches", value: (p) => p.filled.length, text: integerText, delta: "relative", key: true },
+    { name: "Micro-batches", value: (p) => p.filled.length, text: integerText, key: true },
     { name: "Slots", value: (p) => p.num_slots, text: integerText },
     { name: "Widest group", value: (p) => p.widest, text: (c) => plural(c, "rank") },
     { name: "Token fill", note: "padded tokens of the capacity", key: true,
@@ -225,7 +226,7 @@
     if (!from || to === null) return null;
     const change = to / from - 1;
     const text = Math.abs(change) < 0.0005 ? "±0 %" : `${change < 0 ? "−" : "+"}${percentText(Math.abs(change))}`;
-    return { text, kind: text === "±0 %" ? "" : change < 0 ? "better" : "worse" };
+    return { text, kind: Math.abs(change) < 0.005 ? "" : change < 0 ? "better" : "worse" };
   }
 
   function statusPill(plan) {
@@ -248,25 +249,27 @@
     }));
   }
 
-  function drawSummary(before) {
+  // A row of the table: a value of each plan and, beside it, its change.
+  const comparisonRow = (name, note, cells) => element("tr", {}, element("th", { scope: "row", title: note }, name), ...cells.flat());
+  const plainCells = (content) => plans.map((plan) => [element("td", { class: "value" }, content(plan)), element("td", { class: "change" })]);
+
+  function metricCells(metric, before) {
+    return plans.map((plan) => {
+      const value = plan.hasTimeline ? metric.value(plan) : null;
+      const change = value === null ? null : deltaOf(metric, plan, before);
+      return [element("td", { class: value === null || plan.isInvalid ? "value void" : "value" }, value === null ? "–" : metric.text(value)),
+        element("td", { class: `change ${change ? change.kind : ""}` }, change ? change.text : "")];
+    });
+  }
+
+  function drawComparison(before) {
+    byId("comparison-heading").textContent = plans.length > 1 ? "Side by side" : "In numbers";
     const head = element("tr", {}, element("th", { scope: "col" }, element("span", { class: "visually-hidden" }, "Quantity")),
-      ...plans.map((plan) => element("th", { scope: "col" }, plan.name)));
-    const states = element("tr", {}, element("th", { scope: "row" }, "Status"),
-      ...plans.map((plan) => element("td", {}, statusPill(plan))));
-    const rows = metrics.map((metric) => element("tr", {},
-      element("th", { scope: "row", title: metric.note || "" }, metric.name),
-      ...plans.map((plan) => {
-        const value = plan.hasTimeline ? metric.value(plan) : null;
-        const cell = element("td", { class: value === null || plan.isInvalid ? "void" : "" });
-        cell.append(value === null ? "–" : metric.text(value));
-        const change = value === null ? null : deltaOf(metric, plan, before);
-        if (before && metric.delta) {
-          cell.append(element("span", { class: `delta ${change ? change.kind : ""}` }, change ? change.text : ""));
-        }
-        return cell;
-      })));
-    fillWith(byId("summary"), element("caption", { class: "visually-hidden" }, "The plans side by side"),
-      element("thead", {}, head), element("tbody", {}, states, ...rows));
+      ...plans.flatMap((plan) => [element("th", { scope: "col" }, plan.name), element("td", { class: "change" })]));
+    fillWith(byId("comparison"), element("caption", { class: "visually-hidden" }, "The plans side by side"),
+      element("thead", {}, head), element("tbody", {},
+        comparisonRow("Status", "", plainCells(statusPill)), comparisonRow("Context", "ranks that share a sequence", plainCells((plan) => plan.context)),
+        ...metrics.map((metric) => comparisonRow(metric.name, metric.note || "", metricCells(metric, before)))));
   }
 
   function drawBanners() {
@@ -354,7 +357,7 @@
     const power = 10 ** Math.floor(Math.log10(rough));
     const step = power * ([1, 2, 5, 10].find((factor) => factor * power >= rough) || 10);
     const found = [];
-    for (let i = Math.ceil(from / step - 1e-9); i * step <= to * (1 + 1e-12) && found.length < 200; ++i) found.push(i * step);
+    for (let i = Math.ceil(from / step - 1e-9); i * step <= to * (1 + 1e-12) && found.length < 200; ++i) found.push(i * step + 0);  // never -0
     return { step, found };
   }
 
@@ -424,11 +427,12 @@
     const pieces = plan.stages === 1 ? 1 : block.group.size;
     for (let i = 0; i < pieces; ++i) {
       const row = (block.group.first + i) * plan.stages + block.stage;
-      const tall = (plan.stages === 1 ? block.group.size : 1) * rowHeight;
-      const top = yOf(row, plan.rows, height);
+      const snap = rowHeight > 2.5 ? Math.round : (y) => y;  // even gaps between rows
+      const top = snap(yOf(row, plan.rows, height));
+      const bottom = snap(yOf(row + (plan.stages === 1 ? block.group.size : 1), plan.rows, height));
       const gapX = right - left > 4 ? 1 : 0;
-      const gapY = rowHeight > 5 ? 1 : rowHeight > 2.5 ? 0.5 : 0;
-      yield { x: left, y: top + gapY / 2, w: Math.max(right - left - gapX, 0.4), h: Math.max(tall - gapY, 0.4) };
+      const gapY = rowHeight > 3.5 ? 1 : 0;
+      yield { x: left, y: top, w: Math.max(right - left - gapX, 0.4), h: Math.max(bottom - top - gapY, 0.4) };
     }
   }
 
@@ -446,8 +450,10 @@
         continue;
       }
       const color = colorOf(block.group.cost_ns);
+      context.globalAlpha = plan.isInvalid ? 0.4 : 1;
       context.fillStyle = color.fill;
       context.fillRect(left, rect.y, w, rect.h);
+      context.globalAlpha = 1;
       drawForwardShade(context, block, rect, left, w, width);
       if (plan.isInvalid) {
         context.fillStyle = colors.hatch;
@@ -463,7 +469,7 @@
     const end = block.seam === null ? left + w : Math.min(xOf(block.seam, width), left + w);
     if (end <= left) return;
     if (block.direction === -1 && rect.w < 6) return;
-    context.globalAlpha = 0.26;
+    context.globalAlpha = block.direction === -1 ? 0.13 : 0.36;
     context.fillStyle = colors.surface;
     context.fillRect(left, rect.y, end - left, rect.h);
     context.globalAlpha = 1;
@@ -768,11 +774,13 @@
     }
   }
 
-  function laneOf(plan) {
+  function laneOf(plan, before) {
     const facts = element("span", { class: "facts" });
     if (plan.hasTimeline) {
-      facts.append(element("b", {}, timeText(plan.step_ns)),
-        ` · idle ${percentText(plan.bubble)} · ${plural(plan.filled.length, "micro-batch").replace("batchs", "batches")}`);
+      const change = deltaOf(metrics[0], plan, before);
+      facts.append(element("b", {}, timeText(plan.step_ns)));
+      if (change) facts.append(" (", element("span", { class: change.kind }, change.text), ")");
+      facts.append(` · idle ${percentText(plan.bubble)} · ${plural(plan.filled.length, "micro-batch").replace("batchs", "batches")}`);
       if (plan.widest > 1) facts.append(` · groups up to ${plural(plan.widest, "rank")}`);
     }
     const head = element("div", { class: "lane-head" }, element("h3", {}, plan.name), statusPill(plan), facts);
@@ -807,8 +815,8 @@
     });
   }
 
-  function buildLanes() {
-    const all = plans.map(laneOf);
+  function buildLanes(before) {
+    const all = plans.map((plan) => laneOf(plan, before));
     fillWith(byId("lanes"), ...all.map((lane) => lane.node));
     lanes = all.filter((lane) => lane.canvas);
     byId("axis").hidden = lanes.length === 0;
@@ -826,7 +834,7 @@
   // ------------------------------------------------------------------------------------ charts
 
   // Bars from left to right, `soft` on top of `values`; more bars than pixels become their maxima.
-  // chart: {values, soft, most, format, lines: [{value, color, dash, text}], tip(index), label}
+  // chart: {values, soft, color, softColor, most, unit, format, first, last, lines, tip(index), label}
   function barChart(chart) {
     const canvas = element("canvas", { role: "img", "aria-label": chart.label });
     const left = 58;
@@ -844,8 +852,8 @@
         const from = Math.floor((column * count) / columns);
         const to = Math.max(from + 1, Math.floor(((column + 1) * count) / columns));
         const hard = largest(chart.values.slice(from, to));
-        const x = left + (column * (width - left)) / columns;
-        const w = Math.max(0.7, (width - left) / columns - (barWidth > 5 ? 1.5 : barWidth > 2.6 ? 0.6 : 0));
+        const x = Math.round(left + (column * (width - left)) / columns);
+        const w = Math.round(left + ((column + 1) * (width - left)) / columns) - x - (barWidth > 5 ? 1 : 0);
         if (chart.soft) {
           context.fillStyle = chart.softColor();
           const total = largest(chart.soft.slice(from, to));
@@ -869,7 +877,7 @@
   function drawValueAxis(context, chart, width, left, y) {
     context.font = font(10.5);
     context.textAlign = "right";
-    for (const value of ticks(0, chart.most, 110, 40).found) {
+    for (const value of ticks(0, chart.most / chart.unit, 124, 31).found.map((tick) => tick * chart.unit)) {
       context.fillStyle = colors.rule;
       context.fillRect(left, Math.round(y(value)), width - left, 1);
       context.fillStyle = colors.muted;
@@ -909,18 +917,19 @@
   }
 
   // 0 to the largest, with the unit of the largest on every tick.
-  const commonFormat = (most, scales) => {
-    const [factor, unit] = scales.find(([size]) => most >= size) || scales[scales.length - 1];
-    return (value) => join([(value / factor).toLocaleString("en-US", { maximumSignificantDigits: 3 }), value === 0 ? "" : unit]);
-  };
+  function valueAxis(most, scales) {
+    const [unit, name] = scales.find(([size]) => most >= size) || scales[scales.length - 1];
+    return { most, unit, format: (value) => join([(value / unit).toLocaleString("en-US", { maximumSignificantDigits: 3 }), value === 0 ? "" : name]) };
+  }
+  const timeAxis = (most) => valueAxis(most, hasClock() ? clockScales : plainScales);
 
   function loadChart(plan, most) {
     const busy = busyOfRanks(plan);
     const slowest = busy.indexOf(largest(busy));
     const caption = `Busiest is rank ${slowest} with ${timeText(busy[slowest])}; mean ${timeText(sum(busy) / busy.length)}`;
     return figure(plan, caption, barChart({
-      values: busy, soft: busy.map(() => plan.step_ns), most, first: "rank 0", last: `${plan.ranks - 1}`,
-      color: () => colors.bar, softColor: () => colors.idle, format: commonFormat(most, hasClock() ? clockScales : plainScales),
+      ...timeAxis(most), values: busy, soft: busy.map(() => plan.step_ns), first: "rank 0", last: `${plan.ranks - 1}`,
+      color: () => colors.bar, softColor: () => colors.idle,
       lines: plan.bound_ns > 0 ? [{ value: plan.bound_ns, color: () => colors.bound, dash: [4, 3] }] : [],
       tip: (rank) => [`Rank ${rank}`, `busy ${timeText(busy[rank])}`, `idle ${percentText(1 - busy[rank] / Math.max(1, plan.step_ns))} of ${timeText(plan.step_ns)}`],
       label: `Busy time of each rank of ${plan.name}. ${caption}.`,
@@ -936,8 +945,8 @@
     const caption = `Fullest first; mean ${percentText(sum(padded) / Math.max(1, padded.length) / plan.capacity)} of the capacity`
       + (over > 0 ? `, ${integerText(over)} over it` : "");
     return figure(plan, caption, barChart({
-      values: real, soft: padded, most, first: "micro-batch 1", last: integerText(groups.length),
-      color: () => colors.bar, softColor: () => colors.bound, format: commonFormat(most, plainScales),
+      ...valueAxis(most, plainScales), values: real, soft: padded, first: "micro-batch 1", last: integerText(groups.length),
+      color: () => colors.bar, softColor: () => colors.bound,
       lines: [{ value: plan.capacity, color: () => colors.text, dash: [] }],
       tip: (i) => [`Slot ${groups[i].slot}, ${rangeText(groups[i].first, groups[i].size)}`,
         `${integerText(padded[i])} of ${integerText(plan.capacity)} tokens per rank`,
@@ -951,8 +960,7 @@
     const caption = `Fullest is rank ${fullest} with ${bytesText(plan.peak)}`
       + (plan.memory_limit > 0 ? `; limit ${bytesText(plan.memory_limit)}` : "");
     return figure(plan, caption, barChart({
-      values: plan.peak_bytes, most, first: "rank 0", last: `${plan.ranks - 1}`, color: () => colors.bar,
-      format: commonFormat(most, byteScales),
+      ...valueAxis(most, byteScales), values: plan.peak_bytes, first: "rank 0", last: `${plan.ranks - 1}`, color: () => colors.bar,
       lines: plan.memory_limit > 0 ? [{ value: plan.memory_limit, color: () => colors.bad, dash: [] }] : [],
       tip: (rank) => [`Rank ${rank}`, `${bytesText(plan.peak_bytes[rank])} of activations at most`],
       label: `Peak activation memory of each rank of ${plan.name}. ${caption}.`,
@@ -1006,8 +1014,8 @@
       const caption = `${plural(entry.steps.length, "step")}, ${played.length > 0 ? `together ${timeText(sum(played))}` : "none valid"}`
         + (played.length < times.length ? `; ${integerText(times.length - played.length)} without a valid plan` : "");
       return figure(entry, caption, barChart({
-        values: times, most, first: "step 1", last: integerText(times.length), color: () => colors.bar,
-        format: commonFormat(most, hasClock() ? clockScales : plainScales), lines: [],
+        ...timeAxis(most), values: times, first: "step 1", last: integerText(times.length), color: () => colors.bar,
+        lines: [],
         tip: (i) => [`Step ${i + 1}`, times[i] > 0 ? timeText(times[i]) : entry.steps[i].violation || entry.steps[i].reason],
         label: `Time of each step of ${entry.name}. ${caption}.`,
       }));
@@ -1026,6 +1034,7 @@
   function showStep(index) {
     plans = entries.map((entry) => preparedPlan(entry, index)).filter((plan) => plan !== null);
     if (plans.length === 0) return;
+    document.body.classList.toggle("single", plans.length === 1);
     byId("step-choice").value = String(index);
     byId("previous-step").disabled = index === 0;
     byId("next-step").disabled = index === numSteps - 1;
@@ -1034,8 +1043,8 @@
     drawHeading();
     drawBanners();
     drawFigures(after, before);
-    drawSummary(before);
-    buildLanes();
+    drawComparison(before);
+    buildLanes(before);
     drawLegend();
     redrawTimeline();
     drawCharts();
