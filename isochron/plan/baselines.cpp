@@ -141,7 +141,21 @@ double imbalance_of(const Timeline& timeline, std::int32_t stages) {
   return *std::max_element(busy.begin(), busy.end()) * static_cast<double>(busy.size()) / total;
 }
 
-StepPlan finished(Start start, const std::vector<Microbatches>& microbatches_of_group) {
+// Cuts the micro-batch with the most sequences in two until there are `count`, or nothing to cut.
+void cut_up_to(Microbatches& microbatches, std::size_t count) {
+  while (microbatches.size() < count && !microbatches.empty()) {
+    const auto most =
+        std::max_element(microbatches.begin(), microbatches.end(),
+                         [](const auto& a, const auto& b) { return a.size() < b.size(); });
+    if (most->size() < 2) return;
+    const auto middle = most->begin() + static_cast<std::ptrdiff_t>(most->size() + 1) / 2;
+    std::vector<SequenceId> second(middle, most->end());
+    most->erase(middle, most->end());
+    microbatches.insert(std::next(most), std::move(second));
+  }
+}
+
+StepPlan finished(Start start, std::vector<Microbatches> microbatches_of_group) {
   StepPlan& plan = start.plan;
   const PipelineShape& shape = plan.topology.pipeline;
   std::size_t num_slots = 0;
@@ -150,6 +164,9 @@ StepPlan finished(Start start, const std::vector<Microbatches>& microbatches_of_
   }
   const auto multiple = static_cast<std::size_t>(shape.group);
   num_slots = (num_slots + multiple - 1) / multiple * multiple;
+  if (plan.options.counts == Counts::equal) {
+    for (auto& microbatches : microbatches_of_group) cut_up_to(microbatches, num_slots);
+  }
   for (std::size_t i = 0; i < num_slots; ++i) {
     plan.microbatches.push_back(slot_of(start, microbatches_of_group, i));
   }
@@ -162,6 +179,7 @@ StepPlan finished(Start start, const std::vector<Microbatches>& microbatches_of_
   plan.predicted_step_ns = timeline.step_ns;
   plan.imbalance = imbalance_of(timeline, shape.stages);
   plan.peak_activation_bytes = timeline.peak_activation_bytes;
+  if (plan.lower_bound_ns > plan.predicted_step_ns) plan.lower_bound_ns = 0;
   plan.status = plan.predicted_step_ns == plan.lower_bound_ns ? Status::optimal : Status::feasible;
   return std::move(start.plan);
 }
@@ -271,7 +289,7 @@ StepPlan naive_plan(const Batch& batch, const Topology& topology, const CostMode
   }
   std::vector<Microbatches> microbatches_of_group;
   for (const auto& sequences : dealt) microbatches_of_group.push_back(next_fit(start, sequences));
-  return finished(std::move(start), microbatches_of_group);
+  return finished(std::move(start), std::move(microbatches_of_group));
 }
 
 StepPlan verl_plan(const Batch& batch, const Topology& topology, const CostModel& cost,

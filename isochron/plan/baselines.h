@@ -12,8 +12,9 @@
 // Groups of ranks are static: those of a static context, and for a dynamic one the best that a user
 // without it has, the smallest size that divides the ranks, that the cost model admits and that
 // holds the longest sequence. Prompt groups are not kept together and nothing is dropped, which is
-// to the baselines' advantage; equal counts are reached with placeholders at the end. A sequence
-// that no such group holds stands alone, over the capacity: find_violation() of isochron/check
+// to the baselines' advantage; where they then beat the bound they have none (0). Equal counts are
+// reached by cutting the longest micro-batches of a group in two, then with placeholders. A
+// sequence that no group holds stands alone, over the capacity: find_violation() of isochron/check
 // names it, unless `oversize` is `alone`. Both throw what plan_step() throws. Equal inputs give
 // equal bytes.
 

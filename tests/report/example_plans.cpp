@@ -115,14 +115,18 @@ void add_rounds(StepPlan& plan) {
 
 void set_predictions(StepPlan& plan) {
   const Timeline timeline = simulate(plan);
-  const double total = std::accumulate(timeline.busy_ns.begin(), timeline.busy_ns.end(), 0.0);
-  const auto places = static_cast<double>(timeline.busy_ns.size());
+  const auto stages = static_cast<std::size_t>(plan.topology.pipeline.stages);
+  std::vector<double> busy(timeline.busy_ns.size() / stages);
+  for (std::size_t i = 0; i < timeline.busy_ns.size(); ++i) {
+    busy[i / stages] += static_cast<double>(timeline.busy_ns[i]);
+  }
+  const double mean =
+      std::accumulate(busy.begin(), busy.end(), 0.0) / static_cast<double>(busy.size());
   plan.predicted_step_ns = timeline.step_ns;
   plan.peak_activation_bytes = timeline.peak_activation_bytes;
-  const auto busiest = std::max_element(timeline.busy_ns.begin(), timeline.busy_ns.end());
-  plan.imbalance = total > 0 ? static_cast<double>(*busiest) * places / total : 1;
-  plan.lower_bound_ns = static_cast<Nanoseconds>(total / places);
-  plan.status = Status::feasible;
+  plan.imbalance = mean > 0 ? *std::max_element(busy.begin(), busy.end()) / mean : 1;
+  plan.lower_bound_ns = static_cast<Nanoseconds>(mean / static_cast<double>(stages));
+  plan.status = plan.lower_bound_ns == plan.predicted_step_ns ? Status::optimal : Status::feasible;
 }
 
 StepPlan example_plan(const ExampleOptions& options) {
@@ -133,6 +137,7 @@ StepPlan example_plan(const ExampleOptions& options) {
   plan.options.context = "dynamic";
   plan.options = resolved(plan.options, plan.topology);
   plan.cost = cost_preset("qwen3-8b_h100");
+  plan.cost.context.resize(1);  // then groups need not say which exchange they use
   plan.batch.lengths = long_tailed_lengths(options.sequences, options.seed);
   const Tokens longest = options.capacity * (options.stages == 1 ? options.ranks : 1);
   for (Tokens& length : plan.batch.lengths) length = std::min(length, longest);
