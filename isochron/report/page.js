@@ -9,6 +9,7 @@
   let lanes = [];
   let redrawCharts = [];
   let colors = {};
+  let shownStep = 0;
 
   // ---------------------------------------------------------------------------------- numbers
 
@@ -17,6 +18,7 @@
   const largest = (values) => values.reduce((most, value) => Math.max(most, value), 0);
   const integerText = (value) => Math.round(value).toLocaleString("en-US");
   const percentText = (share, digits = 1) => `${(100 * share).toFixed(digits)} %`;
+  const idleText = (share) => percentText(share, share < 0.01 ? 2 : 1);
   const plural = (count, word) => `${integerText(count)} ${word}${count === 1 ? "" : "s"}`;
 
   function scaledText(value, scales) {
@@ -206,7 +208,7 @@
     { name: "Gap to the bound", value: (p) => (p.bound_ns > 0 ? p.step_ns / p.bound_ns - 1 : null),
       text: (gap) => percentText(gap, gap > 0 && gap < 0.0005 ? 4 : 2), key: true },
     { name: "Imbalance", note: "busiest rank over mean", value: (p) => p.imbalance, text: (x) => x.toFixed(3), key: true },
-    { name: "Idle", note: "of all ranks, until the last one ends", value: (p) => p.bubble, text: percentText },
+    { name: "Idle", note: "of all ranks, until the last one ends", value: (p) => p.bubble, text: idleText },
     { name: "Micro-batches", value: (p) => p.filled.length, text: integerText, key: true },
     { name: "Slots", value: (p) => p.num_slots, text: integerText },
     { name: "Widest group", value: (p) => p.widest, text: (c) => plural(c, "rank") },
@@ -414,7 +416,7 @@
   const colorOf = (cost) => colors.ramp[Math.round(63 * clamp(cost / dearest, 0, 1))];
 
   function laneHeight(plan) {
-    const most = plans.length >= 3 ? 300 : plans.length === 2 ? 400 : 560;
+    const most = plans.length >= 3 ? 320 : plans.length === 2 ? 420 : 560;
     return Math.round(clamp(plan.rows * (plans.length >= 3 ? 26 : 34), 44, most));
   }
 
@@ -431,7 +433,9 @@
       const top = snap(yOf(row, plan.rows, height));
       const bottom = snap(yOf(row + (plan.stages === 1 ? block.group.size : 1), plan.rows, height));
       const gapX = right - left > 4 ? 1 : 0;
-      const gapY = rowHeight > 3.5 ? 1 : 0;
+      const gapY = rowHeight > 6 ? 1 : 0;
+      // Of the rows that share half a pixel one is drawn.
+      if (rowHeight < 0.5 && pieces === 1 && block.group.size === 1 && Math.floor(2 * top) === Math.floor(2 * (top - rowHeight))) continue;
       yield { x: left, y: top, w: Math.max(right - left - gapX, 0.4), h: Math.max(bottom - top - gapY, 0.4) };
     }
   }
@@ -539,8 +543,16 @@
       }
       drawMark(context, plan.step_ns, width, height, clip, colors.text, []);
       if (plan.bound_ns > 0) drawMark(context, plan.bound_ns, width, height, clip, colors.bound, [4, 3]);
+    });
+    drawOutlines(lane);
+  }
+
+  // On a canvas of their own: pointing at a block draws no other block again.
+  function drawOutlines(lane) {
+    paint(lane.outlines, (context, width, height) => {
+      const clip = { left: gutter, right: width - margin + 1 };
       for (const block of [lane.hovered, lane.selected]) {
-        if (block) outlineBlock(context, block, plan, width, height, clip);
+        if (block) outlineBlock(context, block, lane.plan, width, height, clip);
       }
     });
   }
@@ -650,14 +662,14 @@
   function closeDetail() {
     byId("detail").hidden = true;
     for (const lane of lanes) lane.selected = null;
-    redrawTimeline();
+    lanes.forEach(drawOutlines);
   }
 
   // --------------------------------------------------------------------------- pointer and keys
 
   function select(lane, block) {
     for (const each of lanes) each.selected = each === lane ? block : null;
-    redrawTimeline();
+    lanes.forEach(drawOutlines);
   }
 
   function followPointer(lane) {
@@ -682,7 +694,7 @@
       canvas.classList.toggle("over", block !== null);
       if (block !== lane.hovered) {
         lane.hovered = block;
-        requestAnimationFrame(() => drawLane(lane));
+        drawOutlines(lane);
       }
       if (block) showBlockTip(lane, block, event.clientX, event.clientY);
       else hideTip();
@@ -702,7 +714,7 @@
     canvas.addEventListener("pointerleave", () => {
       lane.hovered = null;
       hideTip();
-      drawLane(lane);
+      drawOutlines(lane);
     });
     canvas.addEventListener("dblclick", (event) => {
       const block = blockAt(lane, event.offsetX, event.offsetY);
@@ -780,7 +792,7 @@
       const change = deltaOf(metrics[0], plan, before);
       facts.append(element("b", {}, timeText(plan.step_ns)));
       if (change) facts.append(" (", element("span", { class: change.kind }, change.text), ")");
-      facts.append(` · idle ${percentText(plan.bubble)} · ${plural(plan.filled.length, "micro-batch").replace("batchs", "batches")}`);
+      facts.append(` · idle ${idleText(plan.bubble)} · ${plural(plan.filled.length, "micro-batch").replace("batchs", "batches")}`);
       if (plan.widest > 1) facts.append(` · groups up to ${plural(plan.widest, "rank")}`);
     }
     const head = element("div", { class: "lane-head" }, element("h3", {}, plan.name), statusPill(plan), facts);
@@ -790,10 +802,11 @@
       return lane;
     }
     const label = `Timeline of ${plan.name}: ${plural(plan.ranks, "rank")}, ${timeText(plan.step_ns)}`;
-    lane.canvas = element("canvas", { tabIndex: 0, role: "application", "aria-roledescription": "timeline", "aria-label": label });
+    lane.canvas = element("canvas", { class: "plot", tabIndex: 0, role: "application", "aria-roledescription": "timeline", "aria-label": label });
     lane.canvas.style.height = `${laneHeight(plan)}px`;
     lane.announce = element("span", { class: "visually-hidden", "aria-live": "polite" });
-    lane.node.append(lane.canvas, lane.announce);
+    lane.outlines = element("canvas", { class: "outlines", "aria-hidden": "true" });
+    lane.node.append(element("div", { class: "plots" }, lane.canvas, lane.outlines), lane.announce);
     followPointer(lane);
     followKeys(lane);
     return lane;
@@ -826,15 +839,23 @@
     byId("detail").hidden = true;
   }
 
+  // At most once a frame: wheels and pointers report more often.
+  let isRedrawPending = false;
   function redrawTimeline() {
-    drawAxis();
-    for (const lane of lanes) drawLane(lane);
+    if (isRedrawPending) return;
+    isRedrawPending = true;
+    requestAnimationFrame(() => {
+      isRedrawPending = false;
+      drawAxis();
+      for (const lane of lanes) drawLane(lane);
+    });
   }
 
   // ------------------------------------------------------------------------------------ charts
 
   // Bars from left to right, `soft` on top of `values`; more bars than pixels become their maxima.
-  // chart: {values, soft, color, softColor, most, unit, format, first, last, lines, tip(index), label}
+  // chart: {values, soft, color, softColor, most, unit, format, first, last, lines, tip(index), label}, and of
+  // a chart whose bars can be chosen {marked, pick(index)}
   function barChart(chart) {
     const canvas = element("canvas", { role: "img", "aria-label": chart.label });
     const left = 58;
@@ -861,6 +882,10 @@
         }
         context.fillStyle = chart.color();
         context.fillRect(x, y(hard), w, top + plot - y(hard));
+        if (from <= chart.marked && chart.marked < to) {
+          context.fillStyle = colors.text;
+          context.fillRect(x, top + plot, Math.max(w, 2), 3);
+        }
       }
       drawLines(context, chart, width, left, y);
       drawIndexAxis(context, chart, width, height, left);
@@ -870,6 +895,10 @@
       showTip(event.clientX, event.clientY, ...chart.tip(indexAt(event.offsetX)).map((line, i) => element(i === 0 ? "h3" : "div", {}, line)));
     });
     canvas.addEventListener("pointerleave", hideTip);
+    if (chart.pick) {
+      canvas.classList.add("pickable");
+      canvas.addEventListener("click", (event) => event.offsetX >= left && chart.pick(indexAt(event.offsetX)));
+    }
     redrawCharts.push(draw);
     return canvas;
   }
@@ -1015,7 +1044,7 @@
         + (played.length < times.length ? `; ${integerText(times.length - played.length)} without a valid plan` : "");
       return figure(entry, caption, barChart({
         ...timeAxis(most), values: times, first: "step 1", last: integerText(times.length), color: () => colors.bar,
-        lines: [],
+        lines: [], marked: shownStep, pick: showStep,
         tip: (i) => [`Step ${i + 1}`, times[i] > 0 ? timeText(times[i]) : entry.steps[i].violation || entry.steps[i].reason],
         label: `Time of each step of ${entry.name}. ${caption}.`,
       }));
@@ -1034,6 +1063,7 @@
   function showStep(index) {
     plans = entries.map((entry) => preparedPlan(entry, index)).filter((plan) => plan !== null);
     if (plans.length === 0) return;
+    shownStep = index;
     document.body.classList.toggle("single", plans.length === 1);
     byId("step-choice").value = String(index);
     byId("previous-step").disabled = index === 0;

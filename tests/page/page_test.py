@@ -53,7 +53,7 @@ class Report:
         return self.page.locator(selector).inner_text()
 
     def lane(self, index=0):
-        return self.page.locator(".lane canvas").nth(index)
+        return self.page.locator(".plot").nth(index)
 
     def hover(self, index, x, y):
         """Moves to a share of the width and height of a timeline."""
@@ -62,13 +62,19 @@ class Report:
         box = lane.bounding_box()
         self.page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])
 
+    def settle(self):
+        """Waits for the frame after this one: drawing waits for the next."""
+        self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
     def span(self):
-        """Begin and end of the time axis, in nanoseconds."""
+        """Begin and end of the time axis, in nanoseconds, once it is drawn."""
+        self.settle()
         begin, end = self.page.locator("#axis").get_attribute("data-span").split()
         return float(begin), float(end)
 
     def pixels(self, index=0):
         """How many colours a timeline has, and a checksum, to tell two drawings apart."""
+        self.settle()
         return self.lane(index).evaluate(
             """canvas => {
               const copy = Object.assign(document.createElement("canvas"), { width: canvas.width, height: canvas.height });
@@ -160,7 +166,7 @@ def check_zoom(open_page):
         zoomed = report.span()
         assert page.evaluate("scrollY") == before
         page.mouse.down()
-        page.mouse.move(400, page.locator(".lane canvas").first.bounding_box()["y"] + 60, steps=4)
+        page.mouse.move(400, page.locator(".plot").first.bounding_box()["y"] + 60, steps=4)
         page.mouse.up()
         assert report.span()[0] > zoomed[0], "dragging to the left moves on in time"
         page.locator("#zoom-fit").click()
@@ -252,6 +258,8 @@ def check_steps(open_page):
         report.page.locator("#step-choice").select_option("0")
         assert report.text("#comparison") == first
         assert "6 steps" in report.text("#history")
+        report.page.locator("#history canvas").last.click(position={"x": 600, "y": 60})
+        assert report.page.locator("#step-choice").input_value() == "5"
     with open_page("alone") as report:
         assert not report.page.locator("#steps").is_visible()
 
