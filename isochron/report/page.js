@@ -433,7 +433,7 @@
       const top = snap(yOf(row, plan.rows, height));
       const bottom = snap(yOf(row + (plan.stages === 1 ? block.group.size : 1), plan.rows, height));
       const gapX = right - left > 4 ? 1 : 0;
-      const gapY = rowHeight > 6 ? 1 : 0;
+      const gapY = bottom - top > 6 ? 1 : 0;
       // Of the rows that share half a pixel one is drawn.
       if (rowHeight < 0.5 && pieces === 1 && block.group.size === 1 && Math.floor(2 * top) === Math.floor(2 * (top - rowHeight))) continue;
       yield { x: left, y: top, w: Math.max(right - left - gapX, 0.4), h: Math.max(bottom - top - gapY, 0.4) };
