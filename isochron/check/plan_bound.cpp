@@ -95,6 +95,7 @@ struct Sums {
 
 Sums sums_of(const PlanView& view, const std::vector<SizePrice>& prices) {
   const auto num_ranks = static_cast<double>(view.num_ranks());
+  const auto largest_size = static_cast<double>(prices.back().ranks);
   Sums sums;
   for (const Slot& slot : view.plan().microbatches) {
     for (const ContextGroup& group : slot) {
@@ -106,7 +107,8 @@ Sums sums_of(const PlanView& view, const std::vector<SizePrice>& prices) {
         const bool is_over = size == prices.end();
         sums.work += work + (is_over ? 0 : length * size->least_total_traffic);
         if (is_over ? view.is_dynamic() : 2 * size->ranks > view.num_ranks()) {
-          sums.wide += work / num_ranks + (is_over ? 0 : length * size->least_traffic);
+          sums.wide +=
+              is_over ? work / num_ranks : work / largest_size + length * size->least_traffic;
         }
         if (!is_over) sums.tokens += view.tokens_per_rank(view.length_of(id), 1);
         sums.num_terms += 1;
