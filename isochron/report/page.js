@@ -429,14 +429,15 @@
     const pieces = plan.stages === 1 ? 1 : block.group.size;
     for (let i = 0; i < pieces; ++i) {
       const row = (block.group.first + i) * plan.stages + block.stage;
-      const snap = rowHeight > 2.5 ? Math.round : (y) => y;  // even gaps between rows
-      const top = snap(yOf(row, plan.rows, height));
-      const bottom = snap(yOf(row + (plan.stages === 1 ? block.group.size : 1), plan.rows, height));
+      const rows = plan.stages === 1 ? block.group.size : 1;
+      const exactTop = yOf(row, plan.rows, height);
+      // Of the rows that share a pixel the first is drawn.
+      if (rows * rowHeight < 1 && Math.floor(exactTop) === Math.floor(exactTop - rows * rowHeight)) continue;
+      const top = rowHeight < 1 ? Math.floor(exactTop) : Math.round(exactTop);
+      const bottom = Math.max(top + 1, Math.round(yOf(row + rows, plan.rows, height)));
       const gapX = right - left > 4 ? 1 : 0;
       const gapY = bottom - top > 6 ? 1 : 0;
-      // Of the rows that share half a pixel one is drawn.
-      if (rowHeight < 0.5 && pieces === 1 && block.group.size === 1 && Math.floor(2 * top) === Math.floor(2 * (top - rowHeight))) continue;
-      yield { x: left, y: top, w: Math.max(right - left - gapX, 0.4), h: Math.max(bottom - top - gapY, 0.4) };
+      yield { x: left, y: top, w: Math.max(right - left - gapX, 0.4), h: bottom - top - gapY };
     }
   }
 
