@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -25,22 +24,11 @@ struct ReportArguments {
   std::string output = "report.html";
 };
 
-// A plan whose form is broken, say with a wrong hash, is a column with its violation alone.
-ReportedStep reported_step(const std::string& document) {
-  ReportedStep step;
-  step.violation = find_violation(document).value_or("");
-  try {
-    step.plan = step_plan_from_json(document);
-  } catch (const std::invalid_argument&) {
-    if (step.violation.empty()) throw;
-  }
-  return step;
-}
-
 ReportEntry entry_of_file(const std::string& path) {
   ReportEntry entry = {.name = path == "-" ? "standard input" : path, .steps = {}};
   for (const std::string& document : split_plans(read_file(path), "report")) {
-    entry.steps.push_back(reported_step(document));
+    entry.steps.push_back({.plan = step_plan_from_json(document),
+                           .violation = find_violation(document).value_or("")});
   }
   return entry;
 }
@@ -62,21 +50,14 @@ ReportEntry baseline_of(const ReportEntry& planned, const char* name, MakeBaseli
   return entry;
 }
 
-bool is_readable(const ReportEntry& entry) {
-  return std::all_of(entry.steps.begin(), entry.steps.end(),
-                     [](const ReportedStep& step) { return !step.plan.batch.lengths.empty(); });
-}
-
 ExitCode run_report(const ReportArguments& arguments) {
   require(std::count(arguments.plans.begin(), arguments.plans.end(), "-") <= 1, "report",
           "standard input is given more than once, must be once");
   std::vector<ReportEntry> entries;
   if (arguments.plans.size() == 1) {
     ReportEntry planned = entry_of_file(arguments.plans[0]);
-    if (is_readable(planned)) {
-      entries.push_back(baseline_of(planned, "naive", naive_plan));
-      entries.push_back(baseline_of(planned, "verl 0.9.1", verl_plan));
-    }
+    entries.push_back(baseline_of(planned, "naive", naive_plan));
+    entries.push_back(baseline_of(planned, "verl 0.9.1", verl_plan));
     entries.push_back(std::move(planned));
   } else {
     for (const std::string& path : arguments.plans) entries.push_back(entry_of_file(path));
@@ -101,18 +82,20 @@ Verb add_report(CLI::App& program) {
   auto arguments = std::make_shared<ReportArguments>();
   flags
       ->add_option("plans", arguments->plans,
-                   std::string("the first is \"before\"; alone it stands beside naive packing and "
-                               "verl 0.9.1; ") +
-                       plan_help)
+                   "plans in JSON, the first is \"before\"; - reads standard input")
       ->type_name("file")
       ->required();
   add_text_flag(*flags, "-o,--output", arguments->output, "file",
                 "the page; - is standard output [report.html]");
   flags->footer(
-      "An invalid plan is drawn hatched, with the rule that it breaks. A file with one plan per\n"
-      "line is a page on which the step can be chosen.\n\nExamples:\n"
+      "A plan alone stands beside naive packing and verl 0.9.1 on the same lengths. An invalid\n"
+      "plan is drawn hatched, with the rule that it breaks. A file with one plan per line is a "
+      "page on\n"
+      "which the step can be chosen.\n\nExamples:\n"
       "  isochron report plan.json\n"
-      "  isochron report static.json dynamic.json -o comparison.html");
+      "  isochron report static.json dynamic.json -o comparison.html\n"
+      "  isochron plan --lengths lengths.txt --ranks 8 --capacity 16384 --json - | isochron report "
+      "-");
   return {.flags = flags, .run = [arguments] { return run_report(*arguments); }};
 }
 

@@ -30,8 +30,10 @@ struct SimulateArguments {
   std::string trace;
 };
 
-std::string time_text(Nanoseconds time) {
-  return fmt::format("{:.3f} ms", static_cast<double>(time) / 1e6);
+// The preset `verl` counts workload, not nanoseconds.
+std::string time_text(const StepPlan& plan, Nanoseconds time) {
+  return plan.cost.name == "verl" ? grouped_digits(time)
+                                  : fmt::format("{:.3f} ms", static_cast<double>(time) / 1e6);
 }
 
 std::string memory_text(std::int64_t bytes) {
@@ -61,7 +63,8 @@ std::string bubble_table(const StepPlan& plan, const Timeline& timeline) {
     const std::size_t rank = place / stages;
     rows.push_back(
         {stages == 1 ? fmt::format("{}", rank) : fmt::format("{}.{}", rank, place % stages),
-         time_text(timeline.busy_ns[place]), fmt::format("{:.2f} %", 100 * timeline.bubble(place)),
+         time_text(plan, timeline.busy_ns[place]),
+         fmt::format("{:.2f} %", 100 * timeline.bubble(place)),
          fmt::format("{}", num_operations[place]),
          memory_text(timeline.peak_activation_bytes[rank])});
   }
@@ -79,18 +82,20 @@ std::string text_of(const StepPlan& plan, const Timeline& timeline, bool is_plan
       static_cast<double>(timeline.step_ns) * static_cast<double>(timeline.busy_ns.size());
   const auto fullest = std::max_element(timeline.peak_activation_bytes.begin(),
                                         timeline.peak_activation_bytes.end());
-  std::vector<std::vector<std::string>> rows = {{"step time", time_text(timeline.step_ns)}};
+  std::vector<std::vector<std::string>> rows = {{"step time", time_text(plan, timeline.step_ns)}};
   if (is_plan_cost) {  // the bound is one for the costs that were planned with
-    rows.push_back({"lower bound", time_text(plan.lower_bound_ns)});
+    rows.push_back({"lower bound", time_text(plan, plan.lower_bound_ns)});
     rows.push_back({"gap to bound", gap_text(timeline.step_ns, plan.lower_bound_ns)});
   }
   rows.push_back({"bubble", fmt::format("{:.2f} %", room > 0 ? 100 * (1 - busy / room) : 0.0)});
   rows.push_back({"peak memory", fmt::format("{} on rank {}", memory_text(*fullest),
                                              fullest - timeline.peak_activation_bytes.begin())});
-  return fmt::format("{} sequences, {} ranks, {} stages, {} slots, cost {}\n\n{}\n{}",
+  const std::int32_t stages = plan.topology.pipeline.stages;
+  return fmt::format("{} sequences, {} ranks{}, {} slots, cost {}\n\n{}\n{}",
                      grouped_digits(static_cast<std::int64_t>(plan.batch.lengths.size())),
-                     plan.topology.ranks, plan.topology.pipeline.stages, plan.microbatches.size(),
-                     plan.cost.name, text_table(rows), bubble_table(plan, timeline));
+                     plan.topology.ranks, stages > 1 ? fmt::format(" x {} stages", stages) : "",
+                     plan.microbatches.size(), plan.cost.name, text_table(rows),
+                     bubble_table(plan, timeline));
 }
 
 ExitCode run_simulate(const SimulateArguments& arguments) {

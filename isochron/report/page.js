@@ -432,18 +432,18 @@
       const rows = plan.stages === 1 ? block.group.size : 1;
       const exactTop = yOf(row, plan.rows, height);
       // Of the rows that share a pixel the first is drawn.
-      if (rows * rowHeight < 1 && Math.floor(exactTop) === Math.floor(exactTop - rows * rowHeight)) continue;
+      const isShadowed = rows * rowHeight < 1 && Math.floor(exactTop) === Math.floor(exactTop - rows * rowHeight);
       const top = rowHeight < 1 ? Math.floor(exactTop) : Math.round(exactTop);
       const bottom = Math.max(top + 1, Math.round(yOf(row + rows, plan.rows, height)));
       const gapX = right - left > 4 ? 1 : 0;
       const gapY = bottom - top > 6 ? 1 : 0;
-      yield { x: left, y: top, w: Math.max(right - left - gapX, 0.4), h: bottom - top - gapY };
+      yield { x: left, y: top, w: Math.max(right - left - gapX, 0.4), h: bottom - top - gapY, isShadowed };
     }
   }
 
   function drawBlock(context, block, plan, width, height, clip) {
     for (const rect of rectanglesOf(block, plan, width, height)) {
-      if (rect.x > clip.right || rect.x + rect.w < clip.left || rect.y > height || rect.y + rect.h < 0) continue;
+      if (rect.isShadowed || rect.x > clip.right || rect.x + rect.w < clip.left || rect.y > height || rect.y + rect.h < 0) continue;
       const left = Math.max(rect.x, clip.left);
       const w = Math.min(rect.x + rect.w, clip.right) - left;
       if (block.group.sequences.length === 0) {
