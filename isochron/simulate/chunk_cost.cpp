@@ -20,9 +20,12 @@ Nanoseconds chunk_cost(const PipelineShape& shape, Nanoseconds cost, std::int32_
       std::ceil(static_cast<double>(cost) * shape.shares[static_cast<std::size_t>(chunk)]));
 }
 
-double chunk_share(const PipelineShape& shape, std::int32_t chunk) {
-  return shape.shares.empty() ? 1.0 / shape.num_chunks()
-                              : shape.shares[static_cast<std::size_t>(chunk)];
+std::int64_t chunk_bytes(const PipelineShape& shape, double activation_bytes, std::int32_t chunk) {
+  const double share = shape.shares.empty() ? 1.0 / shape.num_chunks()
+                                            : shape.shares[static_cast<std::size_t>(chunk)];
+  const double bytes = activation_bytes * share;
+  if (bytes > static_cast<double>(max_total_cost)) return max_total_cost + 1;
+  return std::llround(bytes);
 }
 
 ChunkCosts::ChunkCosts(const PipelineShape& shape)

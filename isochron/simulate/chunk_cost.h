@@ -23,8 +23,10 @@ struct PassCost {
 [[nodiscard]] Nanoseconds chunk_cost(const PipelineShape& shape, Nanoseconds cost,
                                      std::int32_t chunk);
 
-// The share of a chunk in costs and memory.
-[[nodiscard]] double chunk_share(const PipelineShape& shape, std::int32_t chunk);
+// Bytes that a chunk holds of the activations of a micro-batch over all chunks: its share, rounded
+// to the nearest; 2^62 + 1 for anything above 2^62.
+[[nodiscard]] std::int64_t chunk_bytes(const PipelineShape& shape, double activation_bytes,
+                                       std::int32_t chunk);
 
 // The costs of micro-batches on every chunk, one row for each micro-batch. Equal chunks share a
 // column, so that a row is two numbers.

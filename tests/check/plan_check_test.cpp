@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
@@ -41,6 +43,17 @@ TEST(CheckPlan, AcceptsValidPlans) {
   for (const auto plan : {plain_plan, wide_plan, short_plan, infeasible_plan}) {
     EXPECT_EQ(verdict(plan()), "valid");
   }
+}
+
+TEST(CheckPlan, AcceptsTheExampleOfTheDocumentation) {
+  std::ifstream file(ISOCHRON_DOCS_FOLDER "/plan.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  const std::string fence = "```json\n";
+  const std::size_t begin = page.find(fence);
+  ASSERT_NE(begin, std::string::npos);
+  const std::size_t end = page.find("```", begin + fence.size());
+  const std::string example = page.substr(begin + fence.size(), end - begin - fence.size());
+  EXPECT_EQ(find_violation(example).value_or("valid"), "valid");
 }
 
 TEST(CheckPlan, NamesWhatIsWrongWithPlaces) {

@@ -2,11 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
+#include <algorithm>
 #include <vector>
 
 #include "isochron/core/random.h"
 #include "isochron/schedule/pipeline_schedule.h"
+#include "tests/simulate/random_pipeline.h"
 #include "tests/support/message_of.h"
 
 namespace isochron {
@@ -53,42 +54,6 @@ Nanoseconds relaxed_makespan(const PipelineShape& shape, const std::vector<PassC
     }
   }
   return end.empty() ? 0 : *std::max_element(end.begin(), end.end());
-}
-
-struct RandomPipeline {
-  PipelineShape shape;
-  std::vector<PassCost> costs;
-  Pass pass = Pass::train;
-};
-
-RandomPipeline random_pipeline(std::uint64_t seed) {
-  Random random(seed);
-  const auto draw = [&](std::int64_t low, std::int64_t high) {
-    return static_cast<std::int32_t>(random.between(low, high));
-  };
-  RandomPipeline result;
-  PipelineShape& shape = result.shape;
-  shape.stages = draw(1, 7);
-  std::int32_t num_slots = draw(0, 12);
-  if (shape.stages > 1 && draw(0, 1) == 1) {
-    shape.virtual_ = draw(2, 4);
-    shape.group = draw(shape.stages, 2 * shape.stages);
-    num_slots = shape.group * draw(0, 3);
-  }
-  if (draw(0, 1) == 1) shape.transfer_ns = draw(0, 50);
-  if (draw(0, 1) == 1) {
-    for (std::int32_t i = 0; i < shape.num_chunks(); ++i) {
-      shape.shares.push_back(0.1 + random.unit());
-    }
-    const double sum = std::accumulate(shape.shares.begin(), shape.shares.end(), 0.0);
-    for (double& share : shape.shares) share /= sum;
-  }
-  result.pass = draw(0, 2) == 0 ? Pass::forward : Pass::train;
-  for (std::int32_t i = 0; i < num_slots; ++i) {
-    result.costs.push_back(
-        {.forward = draw(0, 300), .backward = result.pass == Pass::train ? draw(0, 600) : 0});
-  }
-  return result;
 }
 
 TEST(PipelineTime, FollowsATableWorkedOutByHand) {

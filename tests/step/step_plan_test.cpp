@@ -313,8 +313,18 @@ void feed_rehashed(const std::string& text) {
   if (document.is_object()) feed(rehashed(document));
 }
 
+// Valid ones, so that what is changed in them decides; with stages, and with every key.
+std::vector<StepPlan> documents() {
+  return {plain_plan(),
+          wide_plan(),
+          short_plan(),
+          full_plan(),
+          random_plan(1, {.ranks = 3, .stages = 2, .virtual_ = 2, .num_sequences = 8}),
+          random_plan(2, {.ranks = 4, .context = "dynamic", .num_sequences = 8})};
+}
+
 TEST(HostilePlan, WithBrokenBytesIsJudgedOrRejected) {
-  for (const StepPlan& plan : {plain_plan(), wide_plan(), short_plan(), full_plan()}) {
+  for (const StepPlan& plan : documents()) {
     const std::string text = to_json(plan);
     for (std::int64_t seed = 0; seed < fuzz_iterations(); ++seed) {
       SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -380,7 +390,7 @@ TEST(HostilePlan, WithOddValuesAnywhereIsJudgedOrRejected) {
                                     Json::parse("[[]]"),
                                     Json::parse("[0, 1]"),
                                     Json::parse("[2, 3]")};
-  for (const StepPlan& plan : {plain_plan(), wide_plan(), short_plan(), full_plan()}) {
+  for (const StepPlan& plan : documents()) {
     Json document = Json::parse(to_json(plan));
     replace_everywhere(document, document, values);
   }
