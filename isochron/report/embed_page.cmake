@@ -1,8 +1,11 @@
-# Writes the page as C++ literals: cmake -DFOLDER=isochron/report -DOUTPUT=page_text.cpp -P embed_page.cmake
+# Writes the page as C++ literals:
 #
-# The style and the script go into page.html together with their hashes, so that the browser runs
-# them and nothing else. The data is not known yet: what stands before and after it are two lists of
-# literals, none longer than the 65536 characters that every compiler takes.
+#   cmake -DFOLDER=isochron/report/page -DSCRIPTS="state.js page.js" -DOUTPUT=page_text.cpp -P embed_page.cmake
+#
+# The scripts become one function, in the order given. It goes into page.html, as does page.css,
+# together with their hashes, so that the browser runs them and nothing else. The data is not known
+# yet: what stands before and after it are two lists of literals, none longer than the 65536
+# characters that every compiler takes.
 
 cmake_minimum_required(VERSION 3.25)
 
@@ -41,7 +44,13 @@ endfunction()
 
 file(READ ${FOLDER}/page.html html)
 file(READ ${FOLDER}/page.css style)
-file(READ ${FOLDER}/page.js script)
+set(script "(() => {\n'use strict';\n")
+separate_arguments(SCRIPTS)
+foreach(name IN LISTS SCRIPTS)
+  file(READ ${FOLDER}/${name} text)
+  string(APPEND script "\n${text}")
+endforeach()
+string(APPEND script "})();\n")
 policy_hash("${style}" style_hash)
 policy_hash("${script}" script_hash)
 string(REPLACE "@style_hash@" "${style_hash}" html "${html}")
@@ -50,7 +59,7 @@ split_at("${html}" "@style@" head rest)
 split_at("${rest}" "@data@" body rest)
 split_at("${rest}" "@script@" before_script tail)
 
-string(CONCAT code "// Written by embed_page.cmake from page.html, page.css and page.js.\n"
+string(CONCAT code "// Written by embed_page.cmake from the folder page.\n"
   "#include \"isochron/report/page_text.h\"\n\nnamespace isochron {\n\n")
 foreach(list before after)
   if(list STREQUAL before)

@@ -8,7 +8,7 @@
 
 namespace isochron {
 
-// What page.js draws: of every step the question, the groups, and their bars on the timeline.
+// What the page draws: of every step the question, the groups, and their bars on the timeline.
 [[nodiscard]] std::string report_json(std::span<const ReportEntry> entries);
 
 // JSON that can stand in a script element: `<`, `>`, `&` and the line ends U+2028 and U+2029 as
