@@ -42,7 +42,7 @@ function drawLegend() {
   ramp.style.height = '10px';
   const texts = [
     element('span', {}, 'Cost per rank 0', ramp, timeText(dearest)),
-    element('span', {}, '×c: group of c ranks'), element('span', {}, 'lighter: forward')
+    element('span', {}, '×c: group of c ranks'), element('span', {}, 'faded: forward')
   ];
   if (lanes.some((lane) => lane.plan.isInvalid))
     texts.push(element('span', {}, 'hatched: invalid'));
