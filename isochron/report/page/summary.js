@@ -65,7 +65,7 @@ function deltaOf(metric, plan, before) {
   const text = Math.abs(change) < 0.0005 ?
       '±0 %' :
       `${change < 0 ? '−' : '+'}${percentText(Math.abs(change))}`;
-  return {text, kind: Math.abs(change) < 0.005 ? '' : change < 0 ? 'better' : 'worse'};
+  return {text, kind: Math.abs(change) < 0.01 ? '' : change < 0 ? 'better' : 'worse'};
 }
 
 function statusPill(plan) {
