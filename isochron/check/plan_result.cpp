@@ -9,9 +9,10 @@
 
 #include "isochron/check/plan_bound.h"
 #include "isochron/check/plan_cost.h"
+#include "isochron/check/plan_dropped.h"
 #include "isochron/check/plan_groups.h"
+#include "isochron/check/plan_placeholders.h"
 #include "isochron/check/plan_places.h"
-#include "isochron/check/plan_short.h"
 #include "isochron/check/plan_sizes.h"
 #include "isochron/check/plan_time.h"
 #include "isochron/check/plan_view.h"
