@@ -382,6 +382,15 @@ TEST(CheckPlan, AllowsWhatCannotBeHelped) {
   plan.options.balance = false;
   EXPECT_EQ(verdict(plan), "valid");
 
+  // There is room for the sequence that was dropped, but not by every rule.
+  plan = short_plan();
+  plan.batch.lengths[4] = 1;
+  plan.options.balance = false;
+  EXPECT_EQ(verdict(plan), "valid");
+  plan.options.balance = true;
+  plan.options.max_sequences = 1;
+  EXPECT_EQ(verdict(plan), "valid");
+
   // Neither of the two on four ranks fits a single one.
   plan = wide_plan();
   plan.status = Status::feasible;
@@ -473,6 +482,42 @@ TEST(CheckPlan, BelievesThatThereIsNoPlanUnlessOneIsPlainToSee) {
       {"it may stand alone", infeasible_plan,
        [](StepPlan& p) { p.options.oversize = Oversize::alone; },
        "status is infeasible, but every sequence can run in a slot of its own"},
+      {"it fits two ranks, and its prompt with it", infeasible_plan,
+       [](StepPlan& p) {
+         p.options.context = "dynamic";
+         p.options.oversize = Oversize::widen;
+         p.options.keep_groups = KeepGroups::rank;
+         p.batch.groups = {PromptGroupId(0), PromptGroupId(0)};
+         p.batch.group_names = {"a"};
+       },
+       "status is infeasible, but every sequence can run in a slot of its own"},
+      {"a token fits one rank and no chunks", infeasible_plan,
+       [](StepPlan& p) {
+         p.options.context = "dynamic";
+         p.options.oversize = Oversize::widen;
+         p.topology.capacity = 1;
+         p.batch.lengths = {1};
+       },
+       "status is infeasible, but every sequence can run in a slot of its own"},
+      {"a token fits no chunks", infeasible_plan,
+       [](StepPlan& p) {
+         p.options.context = "dynamic";
+         p.options.min_context_size = 2;
+         p.options.oversize = Oversize::widen;
+         p.topology.capacity = 1;
+         p.batch.lengths = {1};
+       },
+       "valid"},
+      {"alone on all ranks, but its prompt may not follow", infeasible_plan,
+       [](StepPlan& p) {
+         p.options.context = "dynamic";
+         p.options.oversize = Oversize::alone;
+         p.options.keep_groups = KeepGroups::rank;
+         p.options.max_context_size = 1;
+         p.batch.groups = {PromptGroupId(0), PromptGroupId(0)};
+         p.batch.group_names = {"a"};
+       },
+       "valid"},
       {"slots without an answer", infeasible_plan,
        [](StepPlan& p) { p.microbatches = {{group_of(0, 1, {0})}}; },
        "status is infeasible, so microbatches, oversized and dropped must be empty"},
