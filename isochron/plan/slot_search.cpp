@@ -12,6 +12,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -50,6 +51,7 @@ struct Recipe {
   std::size_t base = 0;   // place of the size of cells: items that fit it need no wide group
   Nanoseconds limit = 0;  // that groups keep where they can
   Idle idle = Idle::filled;
+  bool is_quick = false;  // a rough answer, to compare limits by
 };
 
 class SlotSearch {
@@ -168,6 +170,14 @@ class SlotSearch {
             .time = fixed(place)};
   }
 
+  // What traffic makes of the area of an item, on a larger group than it needs.
+  double overhead(std::size_t place, ItemId item) const {
+    const auto least = static_cast<std::size_t>(smallest_[static_cast<std::size_t>(item)]);
+    const auto sizes = problem_.sizes();
+    return static_cast<double>(cost(place, item)) * sizes[place] /
+           std::max(1.0, static_cast<double>(cost(least, item)) * sizes[least]);
+  }
+
   // Packs items, dearest first, into groups that take at most the limit where they can.
   std::vector<Group> pack(const std::vector<ItemId>& items, const Recipe& recipe,
                           std::int64_t& work) const {
@@ -190,6 +200,7 @@ class SlotSearch {
       const bool may_share = least <= recipe.limit && !problem_.is_alone(item);
       std::int32_t id = -1;
       for (std::size_t place = best; may_share && place < sizes.size() && id < 0; ++place) {
+        if (overhead(place, item) > 1.1 * overhead(best, item)) break;
         id = open.take(
             place, item, [&](std::int32_t g) -> const Group& { return groups[static_cast<std::size_t>(g)]; },
             [&](std::int32_t g) { return recipe.limit - groups[static_cast<std::size_t>(g)].time; });
@@ -338,23 +349,31 @@ class SlotSearch {
     const auto time_left_of = [&](std::int32_t id) {
       return slots[where[static_cast<std::size_t>(id)].slot].room - group_of(id).time;
     };
-    std::vector<ItemId> rest;
-    for (const ItemId item : items) {
-      --work;
-      std::int32_t id = -1;
-      for (std::size_t place = smallest_from(recipe.base, item); place < sizes.size() && id < 0;
-           ++place) {
-        if (problem_.item_fits(sizes[place], item)) id = open.take(place, item, group_of, time_left_of);
+    // Where traffic is cheap first; idle time on wide groups is better used dearly than not at all.
+    std::vector<ItemId> rest = items;
+    for (const double most : {1.05, 1.2, 4.0}) {
+      std::size_t kept = 0;
+      for (const ItemId item : rest) {
+        --work;
+        std::int32_t id = -1;
+        for (std::size_t place = smallest_from(recipe.base, item); place < sizes.size() && id < 0;
+             ++place) {
+          if (overhead(place, item) > most) break;
+          if (problem_.item_fits(sizes[place], item)) {
+            id = open.take(place, item, group_of, time_left_of);
+          }
+        }
+        if (id < 0) {
+          rest[kept++] = item;
+          continue;
+        }
+        Group& group = group_of(id);
+        put(group, item);
+        PackedSlot& slot = slots[where[static_cast<std::size_t>(id)].slot];
+        slot.time = std::max(slot.time, group.time);
+        open.add(group, slot.room - group.time, id);
       }
-      if (id < 0) {
-        rest.push_back(item);
-        continue;
-      }
-      Group& group = group_of(id);
-      put(group, item);
-      PackedSlot& slot = slots[where[static_cast<std::size_t>(id)].slot];
-      slot.time = std::max(slot.time, group.time);
-      open.add(group, slot.room - group.time, id);
+      rest.resize(kept);
     }
     for (PackedSlot& slot : slots) {
       std::erase_if(slot.groups, [](const Group& group) { return group.items.empty(); });
@@ -398,16 +417,23 @@ class SlotSearch {
         std::max(num_beside > 0 ? 0 : 1, (num_bins - num_beside + cells - 1) / cells);
     std::vector<PackedSlot> best;
     Nanoseconds best_time = never;
-    for (std::int32_t m = fewest; m < fewest + 3; ++m) {
+    const Units units{.costs = costs, .tokens = tokens, .sizes = sequences};
+    for (std::int32_t m = fewest; m < fewest + (recipe.is_quick ? 2 : 3); ++m) {
+      if (recipe.is_quick && best_time != never) break;
       const std::int32_t bins = num_beside + m * cells;
-      const std::int64_t budget = static_cast<std::int64_t>(items.size()) * 16;
-      const Assignment assignment = assign({.costs = costs, .tokens = tokens, .sizes = sequences},
-                                           bins, limits, RefineGoal::largest, budget);
-      work -= budget / 4;
-      if (!assignment.bin_of) continue;
+      std::optional<BinOf> bin_of;
+      if (recipe.is_quick) {
+        bin_of = longest_first(units, dearest_first(costs), bins, limits);
+        work -= static_cast<std::int64_t>(items.size());
+      } else {
+        const std::int64_t budget = static_cast<std::int64_t>(items.size()) * 16;
+        bin_of = assign(units, bins, limits, RefineGoal::largest, budget).bin_of;
+        work -= budget / 4;
+      }
+      if (!bin_of) continue;
       std::vector<Group> groups(static_cast<std::size_t>(bins), group_at(recipe.base));
       for (std::size_t i = 0; i < items.size(); ++i) {
-        put(groups[static_cast<std::size_t>((*assignment.bin_of)[i])], items[i]);
+        put(groups[static_cast<std::size_t>((*bin_of)[i])], items[i]);
       }
       std::erase_if(groups, [](const Group& group) { return group.items.empty(); });
       std::stable_sort(groups.begin(), groups.end(),
@@ -508,10 +534,20 @@ class SlotSearch {
 
   void start(std::int64_t& work) {
     const auto sizes = problem_.sizes();
-    std::size_t num_tried = 0;
-    for (const Recipe& recipe : recipes()) {
-      if (num_tried++ > 3 && work <= 0) break;
-      consider(build(dearest_, recipe, work));
+    std::vector<std::pair<Nanoseconds, Recipe>> tried;
+    for (Recipe recipe : recipes()) {
+      if (tried.size() > 3 && work <= 0) break;
+      recipe.is_quick = true;
+      std::vector<PackedSlot> slots = build(dearest_, recipe, work);
+      tried.emplace_back(total(slots), recipe);
+      consider(std::move(slots));
+      if (time_ <= good_enough()) return;
+    }
+    std::stable_sort(tried.begin(), tried.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (std::size_t i = 0; i < std::min<std::size_t>(3, tried.size()); ++i) {
+      tried[i].second.is_quick = false;
+      consider(build(dearest_, tried[i].second, work));
       if (time_ <= good_enough()) return;
     }
     // All in groups of one larger size, where that may be shorter: few sequences on many ranks.
