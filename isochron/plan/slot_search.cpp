@@ -52,6 +52,7 @@ struct Recipe {
   Nanoseconds limit = 0;  // that groups keep where they can
   Idle idle = Idle::filled;
   bool is_quick = false;  // a rough answer, to compare limits by
+  bool is_last = false;   // spreads what is left as it is
 };
 
 class SlotSearch {
@@ -313,8 +314,42 @@ class SlotSearch {
       slot.room = recipe.idle == Idle::filled ? slot.time : std::max(slot.time, recipe.limit);
     }
     narrow = fill(slots, narrow, recipe, work);
-    if (!narrow.empty()) spread(slots, narrow, recipe, work);
-    return slots;
+    if (narrow.empty()) return slots;
+    std::vector<PackedSlot> apart;
+    if (!recipe.is_last) apart = with_rest_apart(slots, narrow, recipe, work);
+    spread(slots, narrow, recipe, work);
+    return !apart.empty() && total(apart) < total(slots) ? apart : slots;
+  }
+
+  // Adds slots for what is left in which even its dearest items end with the others, on wider groups
+  // than they need. Nothing if none is that dear.
+  std::vector<PackedSlot> with_rest_apart(const std::vector<PackedSlot>& slots,
+                                          const std::vector<ItemId>& items, const Recipe& recipe,
+                                          std::int64_t& work) const {
+    double sum = 0;
+    Tokens tokens = 0;
+    for (const ItemId item : items) {
+      sum += static_cast<double>(cost(recipe.base, item));
+      tokens += problem_.tokens(problem_.sizes()[recipe.base], item);
+    }
+    const double mean = sum * problem_.sizes()[recipe.base] / problem_.num_ranks();
+    const Tokens room = problem_.capacity() * problem_.num_ranks();
+    const auto fewest = static_cast<double>((tokens + room - 1) / room);
+    std::vector<PackedSlot> best;
+    Nanoseconds best_time = never;
+    for (double m = fewest; m < fewest + 2; ++m) {
+      const auto limit = static_cast<Nanoseconds>(mean / m * 1.01) + fixed(recipe.base);
+      if (cost(recipe.base, items.front()) + fixed(recipe.base) <= limit) continue;
+      std::vector<PackedSlot> all = slots;
+      const Recipe even{.base = recipe.base, .limit = limit, .idle = Idle::spread,
+                        .is_quick = recipe.is_quick, .is_last = true};
+      for (PackedSlot& slot : build(items, even, work)) all.push_back(std::move(slot));
+      if (total(all) < best_time) {
+        best_time = total(all);
+        best = std::move(all);
+      }
+    }
+    return best;
   }
 
   // Puts items where groups end before their slot and on ranks that idle; returns those that are
