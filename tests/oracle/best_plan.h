@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+
+#include "isochron/core/batch.h"
+#include "isochron/cost/cost_model.h"
+#include "isochron/step/plan_options.h"
+#include "isochron/step/topology.h"
+
+namespace isochron::oracle {
+
+// The least predicted step time of all valid plans for a question; nothing if there is none.
+//
+// Exact by exhaustion, for tiny questions: up to 10 units (sequences, or prompt groups that stay in
+// a micro-batch) with sync microbatch, or with ranges of ranks that nest (static, or dynamic on a
+// power of two) and free counts; about 6 on 8 ranks otherwise; 4 on 4 ranks with stages and sync
+// step. Each prompt group kept on ranks multiplies the work by the number of ranges.
+//
+// Where counts are equal a plan has placeholders only if no group of it holds units that could be
+// apart. A unit that fits no admissible range and may stand alone takes all ranks if the context is
+// dynamic. Throws std::invalid_argument for what it does not know: virtual stages, shares of
+// chunks, padding rows, a limit on activations, a batch dealt in order.
+[[nodiscard]] std::optional<Nanoseconds> best_step_time(const Batch& batch,
+                                                        const Topology& topology,
+                                                        const CostModel& cost,
+                                                        const PlanOptions& options);
+
+}  // namespace isochron::oracle

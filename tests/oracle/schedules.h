@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+
+#include "tests/oracle/group_table.h"
+
+// The least step time over all plans whose groups stand in a table, one function for each way in
+// which ranks wait for each other. Nothing if there is no plan below `limit`.
+
+namespace isochron::oracle {
+
+// Sync step, free counts. Ranges that nest: a recursion over the tree of ranges; up to 10 units.
+[[nodiscard]] std::optional<Nanoseconds> best_nested(const GroupTable& table, Nanoseconds limit);
+[[nodiscard]] bool has_nested_ranges(const GroupTable& table);
+
+// Sync step, free counts, any ranges.
+[[nodiscard]] std::optional<Nanoseconds> best_free(const GroupTable& table, Nanoseconds limit);
+
+// Sync step, equal counts.
+[[nodiscard]] std::optional<Nanoseconds> best_equal(const GroupTable& table, Filling filling,
+                                                    Nanoseconds limit);
+
+// Sync microbatch.
+[[nodiscard]] std::optional<Nanoseconds> best_lockstep(const GroupTable& table, Filling filling,
+                                                       Nanoseconds limit);
+
+// 1F1B over several stages.
+struct Pipeline {
+  std::size_t stages = 2;
+  Nanoseconds transfer_ns = 0;
+  double forward_share = 0;  // 1 if the pass is forward only
+};
+
+[[nodiscard]] std::optional<Nanoseconds> best_pipelined(const GroupTable& table, Filling filling,
+                                                        const Pipeline& pipeline, Sync sync,
+                                                        Nanoseconds limit);
+
+}  // namespace isochron::oracle
