@@ -4,7 +4,7 @@
 // such states with the same units the one with no later time is as good, so only the others are
 // kept. A state is dropped if what is left cannot end by the target: its rank time does not fit
 // beside that of the state, or a unit is late wherever it goes. Targets grow until a plan meets
-// one; what is best under a target that is met is best.
+// one; from then on the target is to be faster.
 
 #include <algorithm>
 #include <array>
@@ -46,11 +46,20 @@ Nanoseconds latest(const Times& times, RankRange ranks) {
   return *std::max_element(first, first + ranks.size);
 }
 
+Nanoseconds latest(const Times& times) { return *std::max_element(times.begin(), times.end()); }
+
 // What the searches share: the table, a target, and whether a state can still meet it.
 struct Hope {
   const GroupTable& table;
   const std::vector<Nanoseconds>& areas;
   Nanoseconds target;
+  std::optional<Nanoseconds> best = {};
+
+  void end_at(Nanoseconds time) {
+    if (time > target) return;
+    best = time;
+    target = time - 1;
+  }
 
   [[nodiscard]] bool is_left(UnitSet rest, const Times& times) const {
     Nanoseconds area = areas[rest];
@@ -81,18 +90,9 @@ Times with_group(Times times, RankRange ranks, Nanoseconds cost) {
   return times;
 }
 
-std::optional<Nanoseconds> earliest_end(const Front& front) {
-  std::optional<Nanoseconds> best;
-  for (const Times& times : front.times()) {
-    const Nanoseconds end = *std::max_element(times.begin(), times.end());
-    if (!best || end < *best) best = end;
-  }
-  return best;
-}
-
 // Groups join in the order in which they start. So whatever joins later starts no earlier than the
 // last group did, and a rank that is free before that is idle until then.
-std::optional<Nanoseconds> best_free_within(const Hope& hope) {
+void search_free(Hope& hope) {
   const GroupTable& table = hope.table;
   std::vector<Front> fronts(table.all() + std::size_t{1});
   fronts[0].add({});
@@ -107,23 +107,26 @@ std::optional<Nanoseconds> best_free_within(const Hope& hope) {
         for_each_part(rest, [&](UnitSet group) {
           if (group == 0 || table.cost(group, r) > hope.target - start) return;
           const Times next = with_group(waited, ranks, table.cost(group, r));
-          if (hope.is_left(rest ^ group, next)) fronts[placed | group].add(next);
+          if (group == rest) {
+            hope.end_at(latest(next));
+          } else if (hope.is_left(rest ^ group, next)) {
+            fronts[placed | group].add(next);
+          }
         });
       }
     }
   }
-  return earliest_end(fronts.back());
 }
 
 // Slots are filled rank by rank, one after the other. A slot of placeholders alone helps nobody.
 class EqualSearch {
  public:
-  EqualSearch(const Hope& hope, Filling filling)
+  EqualSearch(Hope& hope, Filling filling)
       : hope_(hope),
         filling_(filling),
         fronts_(2 * width() * (hope.table.all() + std::size_t{1})) {}
 
-  std::optional<Nanoseconds> run() {
+  void run() {
     const GroupTable& table = hope_.table;
     front(0, 0, SlotHas::nothing).add({});
     for (UnitSet placed = 0; placed <= table.all(); ++placed) {
@@ -132,12 +135,12 @@ class EqualSearch {
       }
       for (const Times& times : front(placed, table.num_ranks, SlotHas::units).times()) {
         front(placed, 0, SlotHas::nothing).add(times);
+        if (placed == table.all()) hope_.end_at(latest(times));
       }
       for (std::size_t rank = 0; rank < table.num_ranks; ++rank) {
         extend(placed, rank, SlotHas::nothing);
       }
     }
-    return earliest_end(front(table.all(), 0, SlotHas::nothing));
   }
 
  private:
@@ -174,34 +177,46 @@ class EqualSearch {
     }
   }
 
-  const Hope& hope_;
+  Hope& hope_;
   Filling filling_;
   std::vector<Front> fronts_;
 };
 
-template <class BestWithin>
-std::optional<Nanoseconds> best_by_targets(const GroupTable& table, Nanoseconds limit,
-                                           BestWithin best_within) {
+// No step is shorter than its rank time shared evenly, or than a unit where it is fastest.
+Nanoseconds floor_of(const GroupTable& table, const std::vector<Nanoseconds>& areas) {
+  Nanoseconds floor = areas.back() / static_cast<Nanoseconds>(table.num_ranks);
+  for (std::size_t i = 0; i < table.num_units; ++i) {
+    Nanoseconds fastest = never;
+    for (std::size_t r = 0; r < table.ranges.size(); ++r) {
+      fastest = std::min(fastest, table.cost(UnitSet{1} << i, r));
+    }
+    floor = std::max(floor, fastest);
+  }
+  return floor;
+}
+
+template <class Run>
+std::optional<Nanoseconds> best_by_targets(const GroupTable& table, Nanoseconds limit, Run run) {
   ISOCHRON_ASSERT(table.num_ranks <= most_ranks);
   const std::vector<Nanoseconds> areas = least_areas(table);
   if (areas.back() == never) return std::nullopt;
-  const Nanoseconds floor = areas.back() / static_cast<Nanoseconds>(table.num_ranks);
-  for (Nanoseconds slack = floor / 64 + 1;; slack *= 3) {
+  const Nanoseconds floor = floor_of(table, areas);
+  for (Nanoseconds slack = floor / 128 + 1;; slack *= 2) {
     const Nanoseconds target = std::min(floor + slack, limit - 1);
-    const auto best = best_within(Hope{table, areas, target});
-    if (best || target == limit - 1) return best;
+    Hope hope{table, areas, target};
+    run(hope);
+    if (hope.best || target == limit - 1) return hope.best;
   }
 }
 
 }  // namespace
 
 std::optional<Nanoseconds> best_free(const GroupTable& table, Nanoseconds limit) {
-  return best_by_targets(table, limit, best_free_within);
+  return best_by_targets(table, limit, search_free);
 }
 
 std::optional<Nanoseconds> best_equal(const GroupTable& table, Filling filling, Nanoseconds limit) {
-  return best_by_targets(table, limit,
-                         [&](const Hope& hope) { return EqualSearch(hope, filling).run(); });
+  return best_by_targets(table, limit, [&](Hope& hope) { EqualSearch(hope, filling).run(); });
 }
 
 }  // namespace isochron::oracle
