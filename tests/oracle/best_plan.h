@@ -12,9 +12,9 @@ namespace isochron::oracle {
 // The least predicted step time of all valid plans for a question; nothing if there is none.
 //
 // Exact by exhaustion, for tiny questions: up to 10 units (sequences, or prompt groups that stay in
-// a micro-batch) with sync microbatch, or with ranges of ranks that nest (static, or dynamic on a
-// power of two) and free counts; about 6 on 8 ranks otherwise; 4 on 4 ranks with stages and sync
-// step. Each prompt group kept on ranks multiplies the work by the number of ranges.
+// a micro-batch) on 8 ranks with sync microbatch or free counts; 5 on 6 ranks with sync step and
+// equal counts; 4 on 4 with stages too. Each prompt group kept on ranks multiplies the work by the
+// number of ranges.
 //
 // Where counts are equal a plan has placeholders only if no group of it holds units that could be
 // apart. A unit that fits no admissible range and may stand alone takes all ranks if the context is

@@ -1,4 +1,4 @@
-// Step time where a group starts when its last member is free, by sets and times.
+// Step time where every rank is in every slot, and a group starts when its last member is free.
 //
 // What is placed so far is known by its units and by the time at which each rank is free. Of two
 // such states with the same units the one with no later time is as good, so only the others are
@@ -48,10 +48,11 @@ Nanoseconds latest(const Times& times, RankRange ranks) {
 
 Nanoseconds latest(const Times& times) { return *std::max_element(times.begin(), times.end()); }
 
-// What the searches share: the table, a target, and whether a state can still meet it.
+// The table, a target, and whether a state can still meet it.
 struct Hope {
   const GroupTable& table;
   const std::vector<Nanoseconds>& areas;
+  const std::vector<Nanoseconds>& fastest;  // at set * num_ranks + rank
   Nanoseconds target;
   std::optional<Nanoseconds> best = {};
 
@@ -61,13 +62,15 @@ struct Hope {
     target = time - 1;
   }
 
+  // The time that a rank has left counts only if a unit of the rest can use it.
   [[nodiscard]] bool is_left(UnitSet rest, const Times& times) const {
-    Nanoseconds area = areas[rest];
+    Nanoseconds room = 0;
     for (std::size_t i = 0; i < table.num_ranks; ++i) {
       if (times[i] > target) return false;
-      area += times[i];
+      const Nanoseconds left = target - times[i];
+      if (left >= fastest[rest * table.num_ranks + i]) room += left;
     }
-    if (area / static_cast<Nanoseconds>(table.num_ranks) > target) return false;
+    if (room < areas[rest]) return false;
     for (std::size_t i = 0; i < table.num_units; ++i) {
       if ((rest >> i & 1) != 0 && !has_place(UnitSet{1} << i, times)) return false;
     }
@@ -88,34 +91,6 @@ Times with_group(Times times, RankRange ranks, Nanoseconds cost) {
   for (std::int64_t i = 0; i < ranks.size; ++i)
     times[static_cast<std::size_t>(ranks.first + i)] = end;
   return times;
-}
-
-// Groups join in the order in which they start. So whatever joins later starts no earlier than the
-// last group did, and a rank that is free before that is idle until then.
-void search_free(Hope& hope) {
-  const GroupTable& table = hope.table;
-  std::vector<Front> fronts(table.all() + std::size_t{1});
-  fronts[0].add({});
-  for (UnitSet placed = 0; placed < table.all(); ++placed) {
-    const UnitSet rest = table.all() ^ placed;
-    for (const Times& times : fronts[placed].times()) {
-      for (std::size_t r = 0; r < table.ranges.size(); ++r) {
-        const RankRange ranks = table.ranges[r];
-        const Nanoseconds start = latest(times, ranks);
-        Times waited = times;
-        for (std::size_t i = 0; i < table.num_ranks; ++i) waited[i] = std::max(times[i], start);
-        for_each_part(rest, [&](UnitSet group) {
-          if (group == 0 || table.cost(group, r) > hope.target - start) return;
-          const Times next = with_group(waited, ranks, table.cost(group, r));
-          if (group == rest) {
-            hope.end_at(latest(next));
-          } else if (hope.is_left(rest ^ group, next)) {
-            fronts[placed | group].add(next);
-          }
-        });
-      }
-    }
-  }
 }
 
 // Slots are filled rank by rank, one after the other. A slot of placeholders alone helps nobody.
@@ -182,41 +157,35 @@ class EqualSearch {
   std::vector<Front> fronts_;
 };
 
-// No step is shorter than its rank time shared evenly, or than a unit where it is fastest.
-Nanoseconds floor_of(const GroupTable& table, const std::vector<Nanoseconds>& areas) {
-  Nanoseconds floor = areas.back() / static_cast<Nanoseconds>(table.num_ranks);
-  for (std::size_t i = 0; i < table.num_units; ++i) {
-    Nanoseconds fastest = never;
-    for (std::size_t r = 0; r < table.ranges.size(); ++r) {
-      fastest = std::min(fastest, table.cost(UnitSet{1} << i, r));
+// The least cost of a group with some unit of a set on each rank.
+std::vector<Nanoseconds> fastest_units(const GroupTable& table) {
+  std::vector<Nanoseconds> fastest((table.all() + std::size_t{1}) * table.num_ranks, never);
+  for (UnitSet set = 1; set <= table.all(); ++set) {
+    for (std::size_t unit = 0; unit < table.num_units; ++unit) {
+      if ((set >> unit & 1) == 0) continue;
+      for (std::size_t r = 0; r < table.ranges.size(); ++r) {
+        for (std::int64_t i = 0; i < table.ranges[r].size; ++i) {
+          const auto rank = static_cast<std::size_t>(table.ranges[r].first + i);
+          Nanoseconds& known = fastest[set * table.num_ranks + rank];
+          known = std::min(known, table.cost(UnitSet{1} << unit, r));
+        }
+      }
     }
-    floor = std::max(floor, fastest);
   }
-  return floor;
-}
-
-template <class Run>
-std::optional<Nanoseconds> best_by_targets(const GroupTable& table, Nanoseconds limit, Run run) {
-  ISOCHRON_ASSERT(table.num_ranks <= most_ranks);
-  const std::vector<Nanoseconds> areas = least_areas(table);
-  if (areas.back() == never) return std::nullopt;
-  const Nanoseconds floor = floor_of(table, areas);
-  for (Nanoseconds slack = floor / 128 + 1;; slack *= 2) {
-    const Nanoseconds target = std::min(floor + slack, limit - 1);
-    Hope hope{table, areas, target};
-    run(hope);
-    if (hope.best || target == limit - 1) return hope.best;
-  }
+  return fastest;
 }
 
 }  // namespace
 
-std::optional<Nanoseconds> best_free(const GroupTable& table, Nanoseconds limit) {
-  return best_by_targets(table, limit, search_free);
-}
-
 std::optional<Nanoseconds> best_equal(const GroupTable& table, Filling filling, Nanoseconds limit) {
-  return best_by_targets(table, limit, [&](Hope& hope) { EqualSearch(hope, filling).run(); });
+  ISOCHRON_ASSERT(table.num_ranks <= most_ranks);
+  const std::vector<Nanoseconds> areas = least_areas(table);
+  const std::vector<Nanoseconds> fastest = fastest_units(table);
+  return best_by_targets(table, limit, [&](Nanoseconds target) {
+    Hope hope{table, areas, fastest, target};
+    EqualSearch(hope, filling).run();
+    return hope.best;
+  });
 }
 
 }  // namespace isochron::oracle

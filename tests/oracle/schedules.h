@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include "tests/oracle/group_table.h"
@@ -8,6 +9,22 @@
 // which ranks wait for each other. Nothing if there is no plan below `limit`.
 
 namespace isochron::oracle {
+
+// A time that no plan beats: rank time shared evenly, or a unit where it is fastest.
+[[nodiscard]] Nanoseconds floor_of(const GroupTable& table);
+
+// What best_within(target) finds for targets that grow until one is met.
+template <class BestWithin>
+std::optional<Nanoseconds> best_by_targets(const GroupTable& table, Nanoseconds limit,
+                                           BestWithin best_within) {
+  const Nanoseconds floor = floor_of(table);
+  if (floor >= limit) return std::nullopt;
+  for (Nanoseconds slack = floor / 128 + 1;; slack *= 2) {
+    const Nanoseconds target = std::min(floor + slack, limit - 1);
+    const std::optional<Nanoseconds> best = best_within(target);
+    if (best || target == limit - 1) return best;
+  }
+}
 
 // Sync step, free counts. Ranges that nest: a recursion over the tree of ranges; up to 10 units.
 [[nodiscard]] std::optional<Nanoseconds> best_nested(const GroupTable& table, Nanoseconds limit);
