@@ -2,6 +2,7 @@
 
 #include "isochron/check/balance_result.h"
 #include "isochron/check/pack_result.h"
+#include "isochron/check/plan_result.h"
 #include "isochron/core/json.h"
 
 namespace isochron {
@@ -13,7 +14,11 @@ std::optional<std::string> find_violation(std::string_view result_json, const Ba
   const std::string schema = text_of(member(document, where, "schema"), where, "schema");
   if (schema == "isochron.balance.v1") return check::find_balance_violation(document, expected);
   if (schema == "isochron.pack.v1") return check::find_pack_violation(document, expected);
-  reject(where, "schema is {}, must be one of isochron.balance.v1, isochron.pack.v1",
+  if (schema == "isochron.plan.v1") {
+    return check::find_plan_violation(document, result_json, expected);
+  }
+  reject(where,
+         "schema is {}, must be one of isochron.balance.v1, isochron.pack.v1, isochron.plan.v1",
          shown(schema));
 }
 

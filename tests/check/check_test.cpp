@@ -292,7 +292,8 @@ TEST(Check, RejectsWhatIsNoResult) {
   EXPECT_EQ(message("{}"), "[check] \"schema\" is missing");
   EXPECT_EQ(message(R"({"schema": 1})"), "[check] schema is 1, must be a string");
   EXPECT_EQ(message(R"({"schema": "x"})"),
-            "[check] schema is \"x\", must be one of isochron.balance.v1, isochron.pack.v1");
+            "[check] schema is \"x\", must be one of isochron.balance.v1, isochron.pack.v1, "
+            "isochron.plan.v1");
 }
 
 TEST(Check, RejectsQuestionsThatCannotBeAsked) {

@@ -1,0 +1,179 @@
+// The rules of a plan: who stands where, what groups may be, what policies allow, and numbers that
+// follow from running it. Each rule is a function, in the file of its subject; the first that is
+// broken speaks.
+
+#include "isochron/check/plan_result.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "isochron/check/plan_bound.h"
+#include "isochron/check/plan_cost.h"
+#include "isochron/check/plan_groups.h"
+#include "isochron/check/plan_places.h"
+#include "isochron/check/plan_short.h"
+#include "isochron/check/plan_sizes.h"
+#include "isochron/check/plan_time.h"
+#include "isochron/check/plan_view.h"
+#include "isochron/check/result_input.h"
+
+namespace isochron::check {
+
+namespace {
+
+// What cannot be asked, beyond what reading the plan rejects.
+void require_question(const StepPlan& plan) {
+  require(!plan.batch.lengths.empty(), where, "lengths has 0 elements, must have at least 1");
+  require(plan.options.keep_groups == KeepGroups::none || !plan.batch.groups.empty(), where,
+          "options.keep_groups is {}, but \"group\" is missing", name_of(plan.options.keep_groups));
+  std::size_t num_ways = plan.cost.context.size();
+  for (const ContextCost& exchange : plan.cost.context) num_ways += exchange.links.size();
+  constexpr std::size_t most =
+      64;  // three kinds and a few levels of network; each meets each group
+  require(num_ways <= most, where, "cost.context has {} exchanges and links, must have at most {}",
+          num_ways, most);
+}
+
+// The document says what was asked to the last detail, as it is written: then equal plans have
+// equal hashes.
+Violation find_form_violation(const Json& document, const StepPlan& plan) {
+  const auto asked = read_options<PlanOptions>(document);
+  Violation found;
+  PlanOptions::describe([&](const auto& field) {
+    if (found || asked.*field.member == plan.options.*field.member) return;
+    found = fmt::format("options.{} is {}, must be resolved to {}", field.key,
+                        value_text(asked.*field.member), value_text(plan.options.*field.member));
+  });
+  if (found) return found;
+  const std::string hash = fmt::format("{:016x}", plan_hash(plan));
+  const std::string given = text_of(member(document, where, "hash"), where, "hash");
+  return broken_unless(
+      given == hash,
+      "hash is {}, but {} is that of the plan as it is written: all keys, in their "
+      "order",
+      given, hash);
+}
+
+// Whether it is a plan to run every sequence in a slot of its own, from rank 0 on.
+bool has_plain_plan(const PlanView& view) {
+  const PlanOptions& options = view.options();
+  const bool is_divided = view.num_real() % options.pad_multiple == 0;
+  if (options.pad == Pad::error && !is_divided) return false;
+  if (options.counts == Counts::equal && options.short_ != Short::empty) return false;
+  if (options.keep_groups == KeepGroups::microbatch || options.max_activation_bytes > 0) {
+    return false;
+  }
+  if (options.keep_groups == KeepGroups::rank && view.is_dynamic()) return false;
+  const std::vector<std::int64_t> sizes = group_sizes(view);
+  const bool may_be_alone =
+      options.oversize == Oversize::alone &&
+      is_runnable(view.plan().cost,
+                  {.first = 0, .size = view.is_dynamic() ? view.num_ranks() : view.mode().size});
+  const auto runs = [&](SequenceId id) {
+    return may_be_alone || fits_some_size(view, sizes, std::span(&id, 1));
+  };
+  for (std::int32_t i = 0; i < view.num_real(); ++i) {
+    if (!runs(SequenceId(i))) return false;
+  }
+  const bool has_padding = options.pad == Pad::rows && !is_divided;
+  return !has_padding || may_be_alone ||
+         std::any_of(sizes.begin(), sizes.end(), [&](std::int64_t size) {
+           return view.tokens_per_rank(padding_row_length, size) <= view.plan().topology.capacity;
+         });
+}
+
+// Without an answer there is nothing to say about one.
+Violation find_empty_answer_violation(const PlanView& view) {
+  const StepPlan& plan = view.plan();
+  const std::string_view status = name_of(plan.status);
+  if (has_plain_plan(view)) {
+    return fmt::format("status is {}, but every sequence can run in a slot of its own", status);
+  }
+  if (!plan.microbatches.empty() || !plan.oversized.empty() || !plan.dropped.empty()) {
+    return fmt::format("status is {}, so microbatches, oversized and dropped must be empty",
+                       status);
+  }
+  if (plan.predicted_step_ns != 0 || plan.imbalance != 1) {
+    return fmt::format("status is {}, so predicted_step_ns is 0 and imbalance 1, not {} and {}",
+                       status, plan.predicted_step_ns, plan.imbalance);
+  }
+  const bool holds_nothing =
+      std::all_of(plan.peak_activation_bytes.begin(), plan.peak_activation_bytes.end(),
+                  [](std::int64_t bytes) { return bytes == 0; });
+  return broken_unless(holds_nothing, "status is {}, so peak_activation_bytes must be 0", status);
+}
+
+Violation find_bound_violation(const PlanView& view) {
+  const StepPlan& plan = view.plan();
+  const PlanBound bound = plan_bound(view);
+  if (plan.predicted_step_ns < bound.step_ns) {
+    return fmt::format("predicted_step_ns is {}, below {} from {}", plan.predicted_step_ns,
+                       bound.step_ns, bound.from);
+  }
+  if (plan.lower_bound_ns > plan.predicted_step_ns) {
+    return fmt::format("lower_bound_ns is {}, above predicted_step_ns {}", plan.lower_bound_ns,
+                       plan.predicted_step_ns);
+  }
+  const bool is_met = plan.lower_bound_ns == plan.predicted_step_ns;
+  return broken_unless(is_met == (plan.status == Status::optimal),
+                       "status is {}, but predicted_step_ns is {} and lower_bound_ns is {}",
+                       name_of(plan.status), plan.predicted_step_ns, plan.lower_bound_ns);
+}
+
+// Two sums of the same numbers in another order differ by less.
+bool is_close(double a, double b) { return std::abs(a - b) <= 1e-9 * std::abs(b); }
+
+Violation find_times_violation(const PlanView& view) {
+  const StepPlan& plan = view.plan();
+  const PlanTimes times = plan_times(view);
+  if (plan.predicted_step_ns != times.step_ns) {
+    return fmt::format("predicted_step_ns is {}, the plan takes {}", plan.predicted_step_ns,
+                       times.step_ns);
+  }
+  if (!is_close(plan.imbalance, times.imbalance)) {
+    return fmt::format("imbalance is {}, the plan has {}", plan.imbalance, times.imbalance);
+  }
+  if (plan.peak_activation_bytes.size() != times.peak_activation_bytes.size()) {
+    return fmt::format("peak_activation_bytes has {} ranks, must have {}",
+                       plan.peak_activation_bytes.size(), times.peak_activation_bytes.size());
+  }
+  for (std::size_t rank = 0; rank < times.peak_activation_bytes.size(); ++rank) {
+    const std::int64_t bytes = times.peak_activation_bytes[rank];
+    if (plan.peak_activation_bytes[rank] != bytes) {
+      return fmt::format("peak_activation_bytes[{}] is {}, the plan has {}", rank,
+                         plan.peak_activation_bytes[rank], bytes);
+    }
+    const std::int64_t most = plan.options.max_activation_bytes;
+    if (most > 0 && bytes > most) {
+      return fmt::format("rank {} holds {} activation bytes, options.max_activation_bytes is {}",
+                         rank, bytes, most);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Violation find_plan_violation(const Json& document, std::string_view json_text,
+                              const Batch* expected) {
+  const StepPlan plan = step_plan_from_json(json_text);
+  require_question(plan);
+  if (expected != nullptr) {
+    if (auto found = find_difference(plan.batch, *expected)) return found;
+  }
+  if (auto found = find_form_violation(document, plan)) return found;
+  if (auto found = find_reason_violation(plan.status, plan.reason)) return found;
+  const PlanView view(plan);
+  if (!has_answer(plan.status)) return find_empty_answer_violation(view);
+  // Later rules rely on earlier ones: places first, then groups, policies, and numbers.
+  for (const auto rule :
+       {find_padding_violation, find_slot_violation, find_place_violation, find_size_violation,
+        find_exchange_violation, find_capacity_violation, find_max_sequences_violation,
+        find_kept_group_violation, find_dropped_violation, find_placeholder_violation,
+        find_bound_violation, find_times_violation}) {
+    if (auto found = rule(view)) return found;
+  }
+  return std::nullopt;
+}
+
+}  // namespace isochron::check

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "isochron/plan/problem.h"
+
+namespace isochron {
+
+// No step in which ranks wait for the members of their groups only is shorter. Every bundle fits
+// some size. With equal counts, and with any other rule on top, it still holds.
+[[nodiscard]] Nanoseconds step_bound(const Problem& problem);
+
+// The same where all ranks wait for each other after every slot.
+[[nodiscard]] Nanoseconds slot_bound(const Problem& problem);
+
+}  // namespace isochron

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "isochron/plan/problem.h"
+
+namespace isochron {
+
+// One of the smallest groups, with what runs on it alone.
+struct Cell {
+  RankRange ranks;
+  PriceId price = 0;
+  double slowness = 1;
+  Nanoseconds base = 0;  // end of what runs here in larger groups
+  Nanoseconds load = 0;  // base and all that follows
+  Tokens tokens = 0;
+  std::int32_t num_slots = 0;
+  std::vector<BundleId> bundles = {};  // dearest first
+};
+
+// The last and finest stage of a step: bundles that run on single cells, on top of what the wider
+// groups left. All cells are of one size, the smallest that a group may have.
+class Cells {
+ public:
+  explicit Cells(const Problem& problem);
+
+  [[nodiscard]] std::int32_t size() const { return size_; }
+  [[nodiscard]] std::span<Cell> cells() { return cells_; }
+  [[nodiscard]] std::span<const Cell> cells() const { return cells_; }
+
+  // Empties the cells; `height` is when each rank is free.
+  void reset(std::span<const Nanoseconds> height);
+
+  // Longest first: each bundle, in the order given, to the cell that is done earliest.
+  void add(std::span<const BundleId> dearest_first);
+
+  // Exchanges bundles between the last cell to finish and the others until it finishes at `target`,
+  // nothing helps or `work` is used up; what was used is taken off.
+  void refine(Nanoseconds target, std::int64_t& work);
+
+  [[nodiscard]] Nanoseconds max_load() const;
+  [[nodiscard]] Nanoseconds mean_load() const;
+
+  // The items of a cell in micro-batches: first fit, in the order of its bundles.
+  [[nodiscard]] std::vector<std::vector<ItemId>> pack(const Cell& cell) const;
+
+ private:
+  struct Exchange {
+    std::int32_t give[2] = {-1, -1};  // places in the bundles of the dear cell
+    std::int32_t take[2] = {-1, -1};  // and of the cheap one
+    Nanoseconds dear_load = 0;
+    Nanoseconds cheap_load = 0;
+    bool is_found = false;
+  };
+
+  [[nodiscard]] Nanoseconds time_on(const Cell& cell, BundleId bundle) const;
+  [[nodiscard]] Tokens tokens_of(BundleId bundle) const {
+    return tokens_[static_cast<std::size_t>(bundle)];
+  }
+  [[nodiscard]] std::int32_t count_slots(std::span<const BundleId> bundles, Tokens tokens) const;
+  [[nodiscard]] Nanoseconds slot_time(const Cell& cell) const;
+  void put(Cell& cell, BundleId bundle);
+  [[nodiscard]] Exchange find_exchange(const Cell& dear, const Cell& cheap, std::int32_t depth,
+                                       Nanoseconds limit, std::int64_t& work);
+  [[nodiscard]] std::vector<BundleId> exchanged(const Cell& cell, const std::int32_t (&out)[2],
+                                                const Cell& other,
+                                                const std::int32_t (&in)[2]) const;
+  void replace(Cell& cell, std::vector<BundleId> bundles);
+
+  const Problem& problem_;
+  std::int32_t size_;
+  Tokens capacity_;       // of a micro-batch on a cell
+  bool is_uniform_;       // all cells cost the same
+  bool has_items_;        // some bundle has several items
+  std::vector<Nanoseconds> times_;  // of bundles, on the first cell
+  std::vector<Tokens> tokens_;      // of bundles
+  std::vector<Cell> cells_;
+};
+
+}  // namespace isochron

@@ -1,0 +1,227 @@
+#include "isochron/plan/problem.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "isochron/core/require.h"
+#include "isochron/step/step_plan.h"
+
+namespace isochron {
+
+namespace {
+
+bool is_power_of_two(std::int32_t value) { return (value & (value - 1)) == 0; }
+
+std::vector<std::int32_t> sizes_of(const ContextMode& mode, const Topology& topology,
+                                   const PlanOptions& options) {
+  using Kind = ContextMode::Kind;
+  if (mode.kind == Kind::fixed) return {mode.size};
+  std::vector<std::int32_t> sizes;
+  const std::int32_t last =
+      options.max_context_size == 0 ? topology.ranks : options.max_context_size;
+  for (std::int32_t size = options.min_context_size; size <= last; ++size) {
+    const bool is_listed =
+        mode.kind == Kind::any || is_power_of_two(size) || topology.ranks % size == 0;
+    if (is_listed) sizes.push_back(size);
+  }
+  return sizes;
+}
+
+// An upper bound of what everything costs, wherever it runs, so that sums stay in 64 bits.
+void require_small_total(const Work& work, const CostModel& model) {
+  double per_token = 0;
+  double latency = 0;
+  for (const ContextCost& context : model.context) {
+    for (const ContextLink& link : context.links) {
+      per_token = std::max(per_token, context.bytes_per_token / link.gb_per_s);
+      latency = std::max(latency, link.latency_us * 1000);
+    }
+  }
+  double total = 0;
+  for (std::size_t i = 0; i < work.lengths.size(); ++i) {
+    const Nanoseconds extra = work.extra_costs.empty() ? 0 : work.extra_costs[i];
+    total += static_cast<double>(sequence_cost(model, work.lengths[i], extra)) +
+             per_token * static_cast<double>(work.lengths[i]) + model.microbatch_ns + latency;
+    require(total < static_cast<double>(max_total_cost), "plan",
+            "the costs up to sequence {} add up to more than 2^62", i);
+  }
+}
+
+}  // namespace
+
+Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
+                 const PlanOptions& options)
+    : work_(std::move(work)), topology_(topology), cost_(cost), options_(options) {
+  require_valid(cost_);
+  require_small_total(work_, cost_);
+  microbatch_ = microbatch_cost(cost_);
+  for (const ContextCost& context : cost_.context) {
+    for (std::size_t i = 1; i < context.links.size(); ++i) {
+      const ContextLink& wider = context.links[i];
+      const ContextLink& link = context.links[i - 1];
+      has_ordered_links_ = has_ordered_links_ && wider.gb_per_s <= link.gb_per_s &&
+                           wider.latency_us >= link.latency_us;
+    }
+  }
+  const ContextMode mode = context_mode(options_.context);
+  is_aligned_ = mode.kind != ContextMode::Kind::any;
+  keys_of_size_.resize(static_cast<std::size_t>(topology_.ranks) + 1);
+  for (const std::int32_t size : sizes_of(mode, topology_, options_)) {
+    sizes_.push_back(size);
+    if (cheapest_price(size) < 0) sizes_.pop_back();
+  }
+  is_plain_ = work_.bundles.size() == work_.items.size() &&
+              std::all_of(work_.items.begin(), work_.items.end(),
+                          [](const auto& item) { return item.size() == 1; });
+  tokens_of_one_.reserve(work_.items.size());
+  for (const auto& item : work_.items) {
+    Tokens sum = 0;
+    for (const SequenceId id : item) {
+      sum += padded_length(work_.lengths[id.index()], 1, options_.tensor_parallel);
+    }
+    tokens_of_one_.push_back(sum);
+  }
+}
+
+PriceId Problem::price_of(RankRange ranks) const {
+  const std::int64_t last = ranks.first + ranks.size - 1;
+  std::int32_t links = 0;
+  if (ranks.size > 1) {
+    for (const ContextCost& context : cost_.context) {
+      std::int32_t link = 0;
+      for (const ContextLink& candidate : context.links) {
+        if (ranks.first / candidate.max_ranks == last / candidate.max_ranks) break;
+        ++link;
+      }
+      links = links * static_cast<std::int32_t>(context.links.size() + 1) + link;
+    }
+  }
+  std::vector<Key>& keys = keys_of_size_[static_cast<std::size_t>(ranks.size)];
+  for (const Key& key : keys) {
+    if (key.links == links) return key.price;
+  }
+
+  Key key{.size = static_cast<std::int32_t>(ranks.size), .links = links, .price = -1};
+  Price best;
+  Nanoseconds best_cost = 0;
+  const Tokens full = std::min(max_length, topology_.capacity * ranks.size);
+  for (std::size_t e = 0; e < cost_.context.size() || e == 0; ++e) {
+    Nanoseconds latency = 0;
+    Nanoseconds cost = 0;
+    if (ranks.size > 1) {
+      if (cost_.context.empty()) break;
+      const auto link = find_link(cost_.context[e], ranks);
+      if (!link) continue;
+      latency = link_latency(*link);
+      cost = latency + find_sequence_cost(cost_, cost_.context[e], ranks, full).value_or(0);
+    }
+    if (key.price < 0 || cost < best_cost) {
+      best_cost = cost;
+      best = {.size = key.size,
+              .exchange = static_cast<std::int32_t>(e),
+              .example = ranks,
+              .fixed = microbatch_ + latency};
+      key.price = static_cast<PriceId>(prices_.size());
+    }
+    if (ranks.size == 1) break;
+  }
+  if (key.price >= 0) {
+    prices_.push_back(best);
+    costs_of_price_.emplace_back();
+  }
+  keys.push_back(key);
+  return key.price;
+}
+
+PriceId Problem::cheapest_price(std::int32_t size) const {
+  // The first ranks are in the first block of every link, so no place has an earlier link.
+  return price_of({.first = 0, .size = size});
+}
+
+Nanoseconds Problem::sequence_cost_at(const Price& price, std::size_t sequence) const {
+  const Nanoseconds extra = work_.extra_costs.empty() ? 0 : work_.extra_costs[sequence];
+  if (price.size == 1) return sequence_cost(cost_, work_.lengths[sequence], extra);
+  const ContextCost& context = cost_.context[static_cast<std::size_t>(price.exchange)];
+  return *find_sequence_cost(cost_, context, price.example, work_.lengths[sequence], extra);
+}
+
+Nanoseconds Problem::item_cost(PriceId id, ItemId item) const {
+  Nanoseconds sum = 0;
+  for (const SequenceId sequence : work_.items[static_cast<std::size_t>(item)]) {
+    sum += sequence_cost_at(price(id), sequence.index());
+  }
+  return sum;
+}
+
+Nanoseconds Problem::cost(PriceId id, BundleId bundle) const {
+  std::vector<Nanoseconds>& costs = costs_of_price_[static_cast<std::size_t>(id)];
+  if (costs.empty()) costs.assign(work_.bundles.size(), -1);
+  Nanoseconds& cost = costs[static_cast<std::size_t>(bundle)];
+  if (cost < 0) {
+    cost = 0;
+    for (const ItemId item : items_of(bundle)) cost += item_cost(id, item);
+  }
+  return cost;
+}
+
+Nanoseconds Problem::least_cost(std::int32_t size, BundleId bundle) const {
+  if (size == 1 || cost_.context.size() == 1) return cost(cheapest_price(size), bundle);
+  // Several exchanges: the one that is cheapest for this bundle may not be the price's.
+  Nanoseconds least = -1;
+  for (const ContextCost& context : cost_.context) {
+    if (!find_link(context, {.first = 0, .size = size})) continue;
+    Nanoseconds sum = 0;
+    for (const ItemId item : items_of(bundle)) {
+      for (const SequenceId id : work_.items[static_cast<std::size_t>(item)]) {
+        const Nanoseconds extra = work_.extra_costs.empty() ? 0 : work_.extra_costs[id.index()];
+        sum += *find_sequence_cost(cost_, context, {.first = 0, .size = size},
+                                   work_.lengths[id.index()], extra);
+      }
+    }
+    if (least < 0 || sum < least) least = sum;
+  }
+  return least;
+}
+
+Nanoseconds Problem::least_fixed(std::int32_t size) const {
+  if (size == 1) return microbatch_;
+  Nanoseconds least = -1;
+  for (const ContextCost& context : cost_.context) {
+    const auto link = find_link(context, {.first = 0, .size = size});
+    if (link && (least < 0 || link_latency(*link) < least)) least = link_latency(*link);
+  }
+  return microbatch_ + std::max<Nanoseconds>(0, least);
+}
+
+Tokens Problem::tokens(std::int32_t size, ItemId item) const {
+  if (size == 1) return tokens_of_one_[static_cast<std::size_t>(item)];
+  Tokens sum = 0;
+  for (const SequenceId id : work_.items[static_cast<std::size_t>(item)]) {
+    sum += padded_length(work_.lengths[id.index()], size, options_.tensor_parallel);
+  }
+  return sum;
+}
+
+bool Problem::item_fits(std::int32_t size, ItemId item) const {
+  if (is_alone(item)) return size == sizes_.back();
+  return tokens(size, item) <= capacity() * size &&
+         (options_.max_sequences == 0 || num_sequences(item) <= options_.max_sequences);
+}
+
+bool Problem::fits(std::int32_t size, BundleId bundle) const {
+  const auto items = items_of(bundle);
+  return std::all_of(items.begin(), items.end(),
+                     [&](ItemId item) { return item_fits(size, item); });
+}
+
+double Problem::slowness(RankRange ranks) const {
+  if (!has_speeds()) return 1;
+  const auto first = topology_.rank_speed.begin() + ranks.first;
+  return 1 / *std::min_element(first, first + ranks.size);
+}
+
+Nanoseconds Problem::slowed(Nanoseconds cost, double slowness) {
+  return slowness == 1 ? cost : std::llround(static_cast<double>(cost) * slowness);
+}
+
+}  // namespace isochron

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "isochron/core/ids.h"
+#include "isochron/core/units.h"
+#include "isochron/cost/cost_model.h"
+#include "isochron/step/plan_options.h"
+#include "isochron/step/topology.h"
+
+// The question of plan_step() in the terms of its searches.
+
+namespace isochron {
+
+// Sequences that share a micro-batch (an item), and items that share a set of ranks (a bundle). What
+// keeps nothing together has one sequence in an item and one item in a bundle.
+using ItemId = std::int32_t;
+using BundleId = std::int32_t;
+
+// Groups of one size that use the same exchange over the same link: all that their cost depends on,
+// but for slow ranks.
+struct Price {
+  std::int32_t size = 1;
+  std::int32_t exchange = 0;       // of the cost model
+  RankRange example;               // a group of this price
+  Nanoseconds fixed = 0;           // of a micro-batch: microbatch_ns and latency
+};
+using PriceId = std::int32_t;
+
+// What the policies left to plan: the sequences that run, and how they stay together.
+struct Work {
+  std::vector<Tokens> lengths;               // of all sequences, padding rows included
+  std::vector<Nanoseconds> extra_costs;      // empty: none
+  std::vector<std::vector<SequenceId>> items;
+  std::vector<std::vector<ItemId>> bundles;
+  std::vector<bool> is_alone;                // items over the capacity; empty: none
+};
+
+class Problem {
+ public:
+  // `options` are resolved. Throws std::invalid_argument if the costs add up to more than 2^62.
+  Problem(Work work, const Topology& topology, const CostModel& cost, const PlanOptions& options);
+  Problem(const Problem&) = delete;
+  Problem& operator=(const Problem&) = delete;
+
+  [[nodiscard]] const Topology& topology() const { return topology_; }
+  [[nodiscard]] const PlanOptions& options() const { return options_; }
+  [[nodiscard]] const CostModel& model() const { return cost_; }
+  [[nodiscard]] const Work& work() const { return work_; }
+  [[nodiscard]] std::int32_t num_ranks() const { return topology_.ranks; }
+  [[nodiscard]] Tokens capacity() const { return topology_.capacity; }
+  [[nodiscard]] Nanoseconds microbatch() const { return microbatch_; }
+  [[nodiscard]] std::int32_t num_bundles() const { return static_cast<std::int32_t>(work_.bundles.size()); }
+  [[nodiscard]] std::int32_t num_items() const { return static_cast<std::int32_t>(work_.items.size()); }
+  [[nodiscard]] std::span<const ItemId> items_of(BundleId bundle) const { return work_.bundles[static_cast<std::size_t>(bundle)]; }
+  [[nodiscard]] bool is_alone(ItemId item) const { return !work_.is_alone.empty() && work_.is_alone[static_cast<std::size_t>(item)]; }
+
+  // Sizes that a group may have, ascending, and where groups of a size may start.
+  [[nodiscard]] std::span<const std::int32_t> sizes() const { return sizes_; }
+  [[nodiscard]] std::int32_t first_step(std::int32_t size) const { return is_aligned_ ? size : 1; }
+  [[nodiscard]] bool is_aligned() const { return is_aligned_; }
+
+  // The price of a group, or -1 if no exchange admits it. Several exchanges: the one that is
+  // cheapest for a full micro-batch.
+  [[nodiscard]] PriceId price_of(RankRange ranks) const;
+  [[nodiscard]] const Price& price(PriceId id) const { return prices_[static_cast<std::size_t>(id)]; }
+  // The cheapest price of a size, wherever a group of it may stand; -1 if there is none.
+  [[nodiscard]] PriceId cheapest_price(std::int32_t size) const;
+
+  // What a bundle or an item costs each rank of a group, without the fixed part.
+  [[nodiscard]] Nanoseconds cost(PriceId price, BundleId bundle) const;
+  [[nodiscard]] Nanoseconds item_cost(PriceId price, ItemId item) const;
+  // No group of this size, wherever it stands and however it exchanges, is cheaper. Negative if
+  // the size does not admit the bundle.
+  [[nodiscard]] Nanoseconds least_cost(std::int32_t size, BundleId bundle) const;
+  [[nodiscard]] Nanoseconds least_fixed(std::int32_t size) const;
+  // Whether no link is cheaper than one of a smaller block.
+  [[nodiscard]] bool has_ordered_links() const { return has_ordered_links_; }
+
+  // Padded tokens of an item on a group of `size`.
+  [[nodiscard]] Tokens tokens(std::int32_t size, ItemId item) const;
+  [[nodiscard]] std::int32_t num_sequences(ItemId item) const { return static_cast<std::int32_t>(work_.items[static_cast<std::size_t>(item)].size()); }
+  // Whether a group of `size` may hold the bundle: each of its items keeps the capacity by itself.
+  [[nodiscard]] bool fits(std::int32_t size, BundleId bundle) const;
+  [[nodiscard]] bool item_fits(std::int32_t size, ItemId item) const;
+
+  // 1 / speed of the slowest rank of a group; 1 without slow ranks.
+  [[nodiscard]] bool has_speeds() const { return !topology_.rank_speed.empty(); }
+  [[nodiscard]] double slowness(RankRange ranks) const;
+  // A cost on ranks of that slowness.
+  [[nodiscard]] static Nanoseconds slowed(Nanoseconds cost, double slowness);
+
+ private:
+  struct Key {
+    std::int32_t size = 0;
+    std::int32_t links = 0;
+    PriceId price = -1;
+  };
+
+  Nanoseconds sequence_cost_at(const Price& price, std::size_t sequence) const;
+
+  Work work_;
+  Topology topology_;
+  CostModel cost_;
+  PlanOptions options_;
+  Nanoseconds microbatch_ = 0;
+  bool is_aligned_ = true;
+  bool has_ordered_links_ = true;
+  std::vector<std::int32_t> sizes_;
+  std::vector<Tokens> tokens_of_one_;  // padded tokens of each item on one rank
+  bool is_plain_ = true;               // one sequence in every item, one item in every bundle
+  mutable std::vector<Price> prices_;
+  mutable std::vector<std::vector<Key>> keys_of_size_;            // by size
+  mutable std::vector<std::vector<Nanoseconds>> costs_of_price_;  // by bundle, -1: not known
+};
+
+}  // namespace isochron

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "isochron/plan/draft.h"
+#include "isochron/plan/problem.h"
+
+namespace isochron {
+
+// A plan in slots: groups of disjoint ranks that run side by side.
+struct SlotDraft {
+  std::vector<std::vector<DraftGroup>> slots;
+  Nanoseconds time = 0;  // sum over slots of the slowest group
+};
+
+// A step in which all ranks wait for each other after every slot. Every bundle fits some size. Ends
+// at `bound`, or when `work` is used up. Ranks may stay empty in a slot.
+[[nodiscard]] SlotDraft search_slots(const Problem& problem, Nanoseconds bound, std::int64_t work);
+
+}  // namespace isochron

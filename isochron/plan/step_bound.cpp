@@ -1,0 +1,437 @@
+// The smallest T for which no argument excludes a step of length T.
+//
+// Within T a bundle can use only sizes that run it in time, and each size has an area: ranks times
+// time, with a share of the fixed cost of its micro-batch. Shares come from dual feasible functions
+// f of the part x of the capacity that an item fills: whatever shares a micro-batch, its f(x) add up
+// to at most 1 (Fekete and Schepers, 2001). Three arguments:
+//   area    the least areas add up to no more than ranks * T.
+//   slots   a rank with k micro-batches works T - k * fixed at most and holds items of at most k
+//           shares; if u ranks have k or fewer, these do at most the densest u * k shares of the
+//           work, the others pay k + 1 times.
+//   cover   a bundle that no smallest group runs within T has a micro-batch on a wider group. A rank
+//           runs a micro-batch of the smallest size besides, or all of its time is covered by such
+//           bundles, by others that pay traffic there, or by nothing.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "isochron/plan/bounds.h"
+
+namespace isochron {
+
+namespace {
+
+constexpr double infinite = std::numeric_limits<double>::infinity();
+constexpr double slack = 1e-11;  // of sums in double: more than all their roundings
+
+// A dual feasible function of the tokens of an item.
+struct ShareRule {
+  enum class Kind { volume, threshold, steps };
+  Kind kind = Kind::volume;
+  double value = 0;  // threshold: part of the capacity, at most 1/2; steps: their number
+
+  [[nodiscard]] double operator()(Tokens tokens, Tokens capacity) const {
+    if (tokens >= capacity) return 1;
+    const double part = static_cast<double>(tokens) / static_cast<double>(capacity);
+    if (kind == Kind::volume) return part;
+    if (kind == Kind::threshold) {
+      const auto edge = static_cast<Tokens>(value * static_cast<double>(capacity));
+      if (tokens > capacity - edge) return 1;
+      return tokens < edge ? 0 : part;
+    }
+    const auto steps = static_cast<Tokens>(value);
+    const Tokens scaled = (steps + 1) * tokens;
+    if (scaled % capacity == 0) return part;
+    return static_cast<double>(scaled / capacity) / static_cast<double>(steps);
+  }
+};
+
+struct Option {
+  Nanoseconds time = 0;  // of a micro-batch with this bundle alone
+  Nanoseconds cost = 0;  // of that, the bundle's
+  double work = 0;       // ranks * cost
+  double latency = 0;    // ranks * latency
+  std::int32_t size = 1;
+};
+
+class StepBound {
+ public:
+  explicit StepBound(const Problem& problem)
+      : problem_(problem), fixed_(static_cast<double>(problem.microbatch())) {
+    if (problem.has_speeds()) {
+      const auto& speeds = problem.topology().rank_speed;
+      for (const double speed : speeds) speed_ += speed;
+      fastest_speed_ = *std::max_element(speeds.begin(), speeds.end());
+    } else {
+      speed_ = problem.num_ranks();
+    }
+    find_options();
+  }
+
+  Nanoseconds bound() {
+    Nanoseconds low = item_;
+    if (problem_.has_speeds()) {
+      low = std::max<Nanoseconds>(
+          0, static_cast<Nanoseconds>(static_cast<double>(item_) / fastest_speed_) - 1);
+    }
+    low = raise(low, {});
+    for (const ShareRule& rule : best_rules(low)) low = raise(low, rule);
+    return low;
+  }
+
+ private:
+  std::size_t num_bundles() const { return begin_.size() - 1; }
+
+  Option option_of(std::int32_t size, BundleId bundle) const {
+    const Nanoseconds fixed = problem_.least_fixed(size);
+    const Nanoseconds cost = problem_.least_cost(size, bundle);
+    return {.time = cost + fixed,
+            .cost = cost,
+            .work = static_cast<double>(cost) * size,
+            .latency = static_cast<double>(fixed - problem_.microbatch()) * size,
+            .size = size};
+  }
+
+  void find_options() {
+    const auto count = static_cast<std::size_t>(problem_.num_bundles());
+    std::vector<Option> first(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto bundle = static_cast<BundleId>(i);
+      std::size_t s = 0;
+      while (!problem_.fits(problem_.sizes()[s], bundle)) ++s;
+      first[i] = option_of(problem_.sizes()[s], bundle);
+    }
+    // The slowest bundle at its fastest. Most are faster than that in their smallest group.
+    std::vector<std::size_t> order(count);
+    for (std::size_t i = 0; i < count; ++i) order[i] = i;
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return first[a].time != first[b].time ? first[a].time > first[b].time : a < b;
+    });
+    for (const std::size_t i : order) {
+      if (first[i].time <= item_) break;
+      Nanoseconds fastest = first[i].time;
+      for (const std::int32_t size : problem_.sizes()) {
+        if (size <= first[i].size || !problem_.fits(size, static_cast<BundleId>(i))) continue;
+        fastest = std::min(fastest, option_of(size, static_cast<BundleId>(i)).time);
+      }
+      item_ = std::max(item_, fastest);
+    }
+    begin_.reserve(count + 1);
+    for (std::size_t i = 0; i < count; ++i) {
+      begin_.push_back(options_.size());
+      options_.push_back(first[i]);
+      // Once an option is in time at any target, what costs more work than it with its whole
+      // micro-batch is never the better one, nor is what follows if links get no cheaper.
+      double enough = infinite;
+      const auto note = [&](const Option& option) {
+        if (option.time <= item_) {
+          enough = std::min(enough, option.work + option.latency + option.size * fixed_);
+        }
+      };
+      note(first[i]);
+      for (const std::int32_t size : problem_.sizes()) {
+        if (size <= first[i].size || !problem_.fits(size, static_cast<BundleId>(i))) continue;
+        const Option option = option_of(size, static_cast<BundleId>(i));
+        if (option.work >= enough && problem_.has_ordered_links()) break;
+        options_.push_back(option);
+        note(option);
+      }
+    }
+    begin_.push_back(options_.size());
+  }
+
+  // The smallest target from `low` up that passes; a test that passes a target passes later ones.
+  template <class Test>
+  static Nanoseconds smallest(Nanoseconds low, Test test) {
+    if (test(low)) return low;
+    Nanoseconds fails = low;
+    Nanoseconds step = std::max<Nanoseconds>(1, low >> 9);
+    Nanoseconds passes = low + step;
+    while (!test(passes)) {
+      fails = passes;
+      step *= 2;
+      passes += step;
+    }
+    while (passes - fails > std::max<Nanoseconds>(1, low >> 18)) {
+      const Nanoseconds middle = fails + (passes - fails) / 2;
+      (test(middle) ? passes : fails) = middle;
+    }
+    return fails + 1;
+  }
+
+  // What fits at nominal speed if the fastest ranks do it within the target.
+  Nanoseconds time_limit(Nanoseconds target) const {
+    if (!problem_.has_speeds()) return target;
+    return static_cast<Nanoseconds>(static_cast<double>(target + 1) * fastest_speed_) + 1;
+  }
+
+  // The sum of f over the items of a bundle.
+  double share(std::size_t bundle, std::int32_t size, const ShareRule& rule) const {
+    double sum = 0;
+    for (const ItemId item : problem_.items_of(static_cast<BundleId>(bundle))) {
+      sum += rule(problem_.tokens(size, item), problem_.capacity() * size);
+    }
+    return sum;
+  }
+
+  struct Load {
+    double work = infinite;   // least, with its share of latencies
+    double share = infinite;  // least, times ranks
+    double area = infinite;   // least of both together
+    bool is_settled = false;  // the same at every later target
+  };
+
+  Load load_of(std::size_t i, Nanoseconds limit, const ShareRule& rule) const {
+    Load load;
+    std::size_t k = begin_[i];
+    for (; k < begin_[i + 1]; ++k) {
+      const Option& option = options_[k];
+      if (option.time > limit) continue;
+      const double part = share(i, option.size, rule);
+      const double work = option.work + option.latency * part;
+      load.work = std::min(load.work, work);
+      load.share = std::min(load.share, option.size * part);
+      load.area = std::min(load.area, work + option.size * fixed_ * part);
+    }
+    load.is_settled = std::all_of(options_.begin() + static_cast<std::ptrdiff_t>(begin_[i]),
+                                  options_.begin() + static_cast<std::ptrdiff_t>(begin_[i + 1]),
+                                  [&](const Option& option) { return option.time <= limit; });
+    return load;
+  }
+
+  Nanoseconds raise(Nanoseconds low, const ShareRule& rule) {
+    rule_ = rule;
+    settled_.clear();
+    unsettled_.clear();
+    settled_sum_ = {.work = 0, .share = 0, .area = 0};
+    for (std::size_t i = 0; i < num_bundles(); ++i) {
+      const Load load = load_of(i, time_limit(low), rule);
+      if (load.is_settled) {
+        settled_.push_back(load);
+        settled_sum_.work += load.work;
+        settled_sum_.share += load.share;
+        settled_sum_.area += load.area;
+      } else {
+        unsettled_.push_back(i);
+      }
+    }
+    low = smallest(low, [&](Nanoseconds target) { return area_fits(target); });
+    if (problem_.has_speeds()) return low;
+    const double shares = sum_at(low).share;
+    const auto usual = static_cast<std::int32_t>(shares * (1 - slack) / problem_.num_ranks());
+    for (std::int32_t few = std::max(0, usual - 1); few <= usual + 1; ++few) {
+      const double density = few == 0 ? 0 : critical_density(low, few);
+      low = smallest(low, [&](Nanoseconds target) { return slots_fit(target, few, density); });
+    }
+    return smallest(low, [&](Nanoseconds target) { return cover_fits(target); });
+  }
+
+  Load sum_at(Nanoseconds target) const {
+    Load sum = settled_sum_;
+    for (const std::size_t i : unsettled_) {
+      const Load load = load_of(i, time_limit(target), rule_);
+      sum.work += load.work;
+      sum.share += load.share;
+      sum.area += load.area;
+    }
+    return sum;
+  }
+
+  bool area_fits(Nanoseconds target) const {
+    return sum_at(target).area * (1 - slack) <= speed_ * static_cast<double>(target);
+  }
+
+  // Work per share of the item at which u * few shares end, for the u that allows the most work.
+  double critical_density(Nanoseconds target, std::int32_t few) const {
+    std::vector<Load> loads = settled_;
+    for (const std::size_t i : unsettled_) loads.push_back(load_of(i, target, rule_));
+    std::erase_if(loads, [](const Load& load) { return load.share <= 0 || load.work == infinite; });
+    std::sort(loads.begin(), loads.end(), [](const Load& a, const Load& b) {
+      return a.work * b.share > b.work * a.share;
+    });
+    // More ranks with few micro-batches gain until a rank's share of the work is below this.
+    const double least = (static_cast<double>(target) - (few + 1) * fixed_) / few;
+    const auto end = std::find_if(loads.begin(), loads.end(), [&](const Load& load) {
+      return load.work < least * load.share;
+    });
+    const double all = static_cast<double>(problem_.num_ranks()) * few;
+    double shares = 0;
+    for (auto load = loads.begin(); load != end; ++load) {
+      shares += load->share;
+      if (shares >= all) return load->work / load->share;
+    }
+    return end == loads.end() ? 0 : std::max(0.0, end->work / end->share);
+  }
+
+  bool slots_fit(Nanoseconds target, std::int32_t few, double density) const {
+    const double time = static_cast<double>(target);
+    const double ranks = problem_.num_ranks();
+    const double many_work = std::max(0.0, time - (few + 1) * fixed_);
+    double work = settled_sum_.work;
+    // Shares of v do at most density * v + dense of the work: the fractional knapsack's dual.
+    double dense = 0;
+    for (const Load& load : settled_) dense += std::max(0.0, load.work - density * load.share);
+    for (const std::size_t i : unsettled_) {
+      const Load load = load_of(i, target, rule_);
+      if (load.work == infinite) return false;
+      work += load.work;
+      dense += std::max(0.0, load.work - density * load.share);
+    }
+    if (few == 0) dense = 0;
+    const double few_time = std::max(0.0, time - fixed_);
+    const double few_dense = density * few;
+    // min(u * few_time, u * few_dense + dense) + (ranks - u) * many_work, at its largest u.
+    const auto most_at = [&](double u) {
+      return std::min(u * few_time, u * few_dense + dense) + (ranks - u) * many_work;
+    };
+    double most = std::max(most_at(0), most_at(ranks));
+    if (few_time > few_dense) {
+      const double meet = std::min(ranks, dense / (few_time - few_dense));
+      most = std::max({most, most_at(std::floor(meet)), most_at(std::min(ranks, std::ceil(meet)))});
+    }
+    return work * (1 - slack) <= most;
+  }
+
+  bool cover_fits(Nanoseconds target) const {
+    const std::int32_t smallest_size = problem_.sizes().front();
+    const double time = static_cast<double>(target);
+    const double ranks = problem_.num_ranks();
+    const double room = time - fixed_;
+    if (room <= 0) return true;
+    double narrow_work = settled_narrow_work(target);
+    double narrow_share = narrow_share_;
+    double wide_work = 0;
+    double wide_slots = 0;  // ranks * micro-batches
+    bool has_wide = false;
+    const auto add_wide = [&](std::size_t i) {
+      has_wide = true;
+      double work = infinite;
+      double slots = infinite;
+      for (std::size_t k = begin_[i]; k < begin_[i + 1]; ++k) {
+        const Option& option = options_[k];
+        if (option.time > target) continue;
+        // Of bundles that take more than 1/size of the time, size - 1 share a micro-batch.
+        const std::int32_t steps = std::max(1, option.size / smallest_size - 1);
+        const double scaled = (steps + 1) * static_cast<double>(option.cost) /
+                              (time - static_cast<double>(option.time - option.cost)) * (1 - 1e-9);
+        const double by_time = std::min(1.0, std::floor(scaled) / steps);
+        const double by_tokens = share(i, option.size, rule_);
+        const double part = rule_.kind == ShareRule::Kind::volume ? by_time : by_tokens;
+        work = std::min(work, option.work + option.latency * part);
+        slots = std::min(slots, option.size * part);
+      }
+      wide_work += work;
+      wide_slots += slots;
+    };
+    for (std::size_t i = 0; i < num_bundles(); ++i) {
+      if (options_[begin_[i]].size > smallest_size || options_[begin_[i]].time > target) add_wide(i);
+    }
+    if (!has_wide) return true;
+    if (wide_work == infinite) return false;
+    // y ranks with a micro-batch of the smallest size; the time of the others is covered.
+    const double wide_area = wide_work + wide_slots * fixed_;
+    const double traffic = least_traffic(target);
+    const auto cost_of = [&](double y) {
+      return fixed_ * std::max(y / smallest_size, narrow_share / smallest_size) * smallest_size +
+             traffic * std::max(0.0, (ranks - y) * time - wide_area);
+    };
+    double least = std::min(cost_of(0), cost_of(ranks));
+    const double edge = std::clamp(ranks - wide_area / time, 0.0, ranks);
+    least = std::min({least, cost_of(std::floor(edge)), cost_of(std::ceil(edge))});
+    return (narrow_work + wide_area + least) * (1 - slack) <= ranks * time;
+  }
+
+  // Least work of the bundles that a smallest group runs within the target.
+  double settled_narrow_work(Nanoseconds target) const {
+    const std::int32_t smallest_size = problem_.sizes().front();
+    double work = 0;
+    narrow_share_ = 0;
+    for (std::size_t i = 0; i < num_bundles(); ++i) {
+      const Option& option = options_[begin_[i]];
+      if (option.size > smallest_size || option.time > target) continue;
+      work += option.work;
+    }
+    return work;
+  }
+
+  // The least part of its area that a bundle loses to traffic in a group that is not smallest.
+  double least_traffic(Nanoseconds target) const {
+    if (problem_.sizes().size() < 2) return 1;
+    const std::int32_t smallest_size = problem_.sizes().front();
+    double least = 1;
+    // Longer sequences compute more for the same traffic: the dearest narrow bundle decides.
+    std::size_t dearest = num_bundles();
+    for (std::size_t i = 0; i < num_bundles(); ++i) {
+      const Option& option = options_[begin_[i]];
+      if (option.size > smallest_size || option.time > target) continue;
+      if (dearest == num_bundles() || option.cost > options_[begin_[dearest]].cost) dearest = i;
+    }
+    if (dearest == num_bundles()) return 1;
+    const double alone = options_[begin_[dearest]].work;
+    for (const std::int32_t size : problem_.sizes()) {
+      if (size == smallest_size) continue;
+      const Option option = option_of(size, static_cast<BundleId>(dearest));
+      least = std::min(least, option.work <= 0 ? 0 : std::max(0.0, 1 - alone / option.work));
+    }
+    return least;
+  }
+
+  // The rules that make the micro-batches cost most, after the volume.
+  std::vector<ShareRule> best_rules(Nanoseconds target) const {
+    using Kind = ShareRule::Kind;
+    std::vector<ShareRule> rules;
+    for (const double edge : {0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5}) {
+      rules.push_back({.kind = Kind::threshold, .value = edge});
+    }
+    for (const double steps : {1, 2, 3, 4, 5}) {
+      rules.push_back({.kind = Kind::steps, .value = steps});
+    }
+    const Nanoseconds limit = time_limit(target);
+    const auto demand = [&](const ShareRule& rule) {
+      double sum = 0;
+      for (std::size_t i = 0; i < num_bundles(); ++i) {
+        for (std::size_t k = begin_[i]; k < begin_[i + 1]; ++k) {
+          if (options_[k].time > limit) continue;
+          sum += options_[k].size * share(i, options_[k].size, rule);
+          break;
+        }
+      }
+      return sum;
+    };
+    const double usual = demand({});
+    std::vector<std::pair<double, ShareRule>> ranked;
+    for (const ShareRule& rule : rules) {
+      const double sum = demand(rule);
+      if (sum > usual) ranked.emplace_back(-sum, rule);
+    }
+    std::stable_sort(ranked.begin(), ranked.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<ShareRule> best;
+    for (std::size_t i = 0; i < std::min<std::size_t>(2, ranked.size()); ++i) {
+      best.push_back(ranked[i].second);
+    }
+    return best;
+  }
+
+  const Problem& problem_;
+  double fixed_;
+  double speed_ = 0;  // of all ranks
+  double fastest_speed_ = 1;
+  std::vector<std::size_t> begin_;  // of the options of each bundle
+  std::vector<Option> options_;
+  Nanoseconds item_ = 0;  // the slowest bundle at its fastest
+  // Of the rule at hand:
+  ShareRule rule_;
+  std::vector<Load> settled_;
+  std::vector<std::size_t> unsettled_;
+  Load settled_sum_;
+  mutable double narrow_share_ = 0;
+};
+
+}  // namespace
+
+Nanoseconds step_bound(const Problem& problem) { return StepBound(problem).bound(); }
+
+}  // namespace isochron

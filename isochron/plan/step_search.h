@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+
+#include "isochron/plan/draft.h"
+#include "isochron/plan/problem.h"
+
+namespace isochron {
+
+// A step in which ranks wait for the members of their groups only, and run as many micro-batches as
+// they need. Every bundle fits some size. Ends at `bound`, or when `work` is used up.
+[[nodiscard]] Draft search_step(const Problem& problem, Nanoseconds bound, std::int64_t work);
+
+}  // namespace isochron

@@ -1,0 +1,44 @@
+#include "isochron/simulate/chunk_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace isochron {
+
+PassCost split_cost(Nanoseconds cost, double forward_share) {
+  // Above 2^53 the product may round to more than the cost.
+  const Nanoseconds forward =
+      std::min<Nanoseconds>(cost, std::llround(forward_share * static_cast<double>(cost)));
+  return {.forward = forward, .backward = cost - forward};
+}
+
+Nanoseconds chunk_cost(const PipelineShape& shape, Nanoseconds cost, std::int32_t chunk) {
+  const std::int32_t num_chunks = shape.num_chunks();
+  if (num_chunks == 1) return cost;
+  if (shape.shares.empty()) return cost / num_chunks + (cost % num_chunks != 0 ? 1 : 0);
+  return static_cast<Nanoseconds>(
+      std::ceil(static_cast<double>(cost) * shape.shares[static_cast<std::size_t>(chunk)]));
+}
+
+std::int64_t chunk_bytes(const PipelineShape& shape, double activation_bytes, std::int32_t chunk) {
+  const double share = shape.shares.empty() ? 1.0 / shape.num_chunks()
+                                            : shape.shares[static_cast<std::size_t>(chunk)];
+  const double bytes = activation_bytes * share;
+  if (bytes > static_cast<double>(max_total_cost)) return max_total_cost + 1;
+  return std::llround(bytes);
+}
+
+ChunkCosts::ChunkCosts(const PipelineShape& shape)
+    : shape_(shape),
+      width_(shape.shares.empty() ? 2 : 2 * static_cast<std::size_t>(shape.num_chunks())) {}
+
+void ChunkCosts::add(const PassCost& cost) {
+  const auto num_columns = static_cast<std::int32_t>(width_ / 2);
+  for (const Nanoseconds part : {cost.forward, cost.backward}) {
+    for (std::int32_t chunk = 0; chunk < num_columns; ++chunk) {
+      table_.push_back(chunk_cost(shape_, part, chunk));
+    }
+  }
+}
+
+}  // namespace isochron

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <span>
+
+#include "isochron/simulate/chunk_cost.h"
+
+namespace isochron {
+
+// No order of these micro-batches through a pipeline takes less; 2^62 + 1 stands for anything above
+// 2^62, as in PipelineTime. Exact for one stage, for one slot, and for a pass that is forward only
+// over equal stages. Never below what DESIGN 6 gives for equal stages. The order of `costs` does
+// not matter. O(min(stages, slots) * slots * log(slots) + slots * chunks).
+[[nodiscard]] Nanoseconds order_bound(std::span<const PassCost> costs, const PipelineShape& shape,
+                                      Pass pass);
+
+}  // namespace isochron

@@ -1,0 +1,145 @@
+#include "isochron/simulate/order_microbatches.h"
+
+#include <algorithm>
+
+#include "isochron/simulate/order_bound.h"
+#include "isochron/simulate/order_memory.h"
+#include "isochron/simulate/order_search.h"
+#include "isochron/simulate/pipeline_time.h"
+#include "isochron/simulate/step_player.h"
+
+namespace isochron {
+
+namespace {
+
+MicrobatchOrder result_of(FoundOrder found, Nanoseconds lower_bound_ns) {
+  if (found.score.excess_bytes > 0) {
+    return {.status = found.is_best ? Status::infeasible : Status::unknown,
+            .lower_bound_ns = lower_bound_ns};
+  }
+  return {.status = found.is_best ? Status::optimal : Status::feasible,
+          .order = std::move(found.order),
+          .time_ns = found.score.time_ns,
+          .lower_bound_ns = found.is_best ? found.score.time_ns : lower_bound_ns};
+}
+
+std::int64_t num_evaluations(std::int64_t max_work, std::int64_t num_operations) {
+  return max_work / std::max<std::int64_t>(1, num_operations);
+}
+
+std::int64_t num_operations(const PipelineShape& shape, Pass pass, std::size_t num_visitors) {
+  return static_cast<std::int64_t>(num_visitors) * shape.num_chunks() *
+         (pass == Pass::train ? 2 : 1);
+}
+
+}  // namespace
+
+MicrobatchOrder order_microbatches(std::span<const PipelineItem> items, const PipelineShape& shape,
+                                   const OrderOptions& options) {
+  PipelineTime time(shape, static_cast<std::int32_t>(items.size()), options.pass);
+  ChunkCosts rows(shape);
+  std::vector<PassCost> costs;
+  std::vector<Nanoseconds> sizes;
+  std::vector<double> bytes;
+  for (const PipelineItem& item : items) {
+    rows.add(item.cost);
+    costs.push_back(item.cost);
+    sizes.push_back(item.cost.forward + item.cost.backward);
+    bytes.push_back(item.activation_bytes);
+  }
+  const Nanoseconds lower_bound_ns = order_bound(costs, shape, options.pass);
+
+  const PipelineMemory memory(shape, options.pass, bytes);
+  const std::int64_t max_bytes = options.max_activation_bytes;
+  const bool is_limited = max_bytes > 0;
+  if (is_limited && memory.lower_bound() > max_bytes) {
+    return {.status = Status::infeasible, .lower_bound_ns = lower_bound_ns};
+  }
+  const OrderRule rule = [&](std::span<const std::int32_t> order) {
+    return OrderScore{
+        .excess_bytes =
+            is_limited ? std::max<std::int64_t>(0, memory.peak_bytes(order) - max_bytes) : 0,
+        .time_ns = time.makespan(rows, order)};
+  };
+  const std::int64_t work = num_operations(shape, options.pass, items.size());
+  return result_of(find_order(sizes, lower_bound_ns, num_evaluations(options.max_work, work), rule),
+                   lower_bound_ns);
+}
+
+namespace {
+
+PassCost slowest_of(std::span<const PlayedGroup> groups) {
+  PassCost slowest;
+  for (const PlayedGroup& group : groups) {
+    slowest = {.forward = std::max(slowest.forward, group.cost.forward),
+               .backward = std::max(slowest.backward, group.cost.backward)};
+  }
+  return slowest;
+}
+
+// If all wait for the slowest group of every slot, the step is one pipeline. Otherwise a rank takes
+// at least as long as it would without waiting for the others.
+Nanoseconds slots_bound(const StepPlayer& player) {
+  std::vector<PassCost> costs;
+  if (player.sync() == Sync::microbatch) {
+    for (std::int32_t slot = 0; slot < player.num_slots(); ++slot) {
+      costs.push_back(slowest_of(player.groups(slot)));
+    }
+    return order_bound(costs, player.shape(), player.pass());
+  }
+  Nanoseconds bound = 0;
+  for (std::int32_t rank = 0; rank < player.num_ranks(); ++rank) {
+    costs.clear();
+    for (std::int32_t slot = 0; slot < player.num_slots(); ++slot) {
+      const PlayedGroup* group = player.find_group(rank, slot);
+      if (group != nullptr) costs.push_back(group->cost);
+    }
+    bound = std::max(bound, order_bound(costs, player.shape(), player.pass()));
+  }
+  return bound;
+}
+
+std::int64_t peak_bytes_bound(const StepPlayer& player, std::int32_t rank) {
+  std::vector<double> bytes;
+  for (std::int32_t slot = 0; slot < player.num_slots(); ++slot) {
+    const PlayedGroup* group = player.find_group(rank, slot);
+    bytes.push_back(group == nullptr ? 0 : group->activation_bytes);
+  }
+  return PipelineMemory(player.shape(), player.pass(), bytes).lower_bound();
+}
+
+}  // namespace
+
+MicrobatchOrder order_slots(const StepPlan& plan, std::int64_t max_work) {
+  StepPlayer player(plan);
+  const Nanoseconds lower_bound_ns = slots_bound(player);
+  const std::int64_t max_bytes = plan.options.max_activation_bytes;
+  std::vector<Nanoseconds> sizes;
+  std::size_t num_visitors = 0;  // a group takes as much work as it has ranks
+  for (std::int32_t slot = 0; slot < player.num_slots(); ++slot) {
+    const PassCost slowest = slowest_of(player.groups(slot));
+    sizes.push_back(slowest.forward + slowest.backward);
+    for (const PlayedGroup& group : player.groups(slot)) {
+      num_visitors += static_cast<std::size_t>(group.ranks.size);
+    }
+  }
+  for (std::int32_t rank = 0; max_bytes > 0 && rank < player.num_ranks(); ++rank) {
+    if (peak_bytes_bound(player, rank) > max_bytes) {
+      return {.status = Status::infeasible, .lower_bound_ns = lower_bound_ns};
+    }
+  }
+  const OrderRule rule = [&](std::span<const std::int32_t> order) {
+    std::int64_t excess = 0;
+    for (std::int32_t rank = 0; max_bytes > 0 && rank < player.num_ranks(); ++rank) {
+      excess = std::max(excess, player.peak_bytes(rank, order) - max_bytes);
+    }
+    return OrderScore{.excess_bytes = excess,
+                      .time_ns = player.play(order, [](const PipelineOperation&, const PlayedGroup&,
+                                                       Nanoseconds, Nanoseconds) {})};
+  };
+  const std::int64_t work = num_operations(player.shape(), player.pass(), num_visitors);
+  return result_of(find_order(sizes, lower_bound_ns, num_evaluations(max_work, work), rule),
+                   lower_bound_ns);
+}
+
+}  // namespace isochron

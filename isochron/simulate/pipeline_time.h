@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "isochron/simulate/chunk_cost.h"
+
+namespace isochron {
+
+// How long one pipeline (a rank, or a static group, whose members keep step) takes for its
+// micro-batches. Made once for a shape, a number of slots and a pass, asked many times: a call
+// allocates nothing and is O(slots * chunks).
+class PipelineTime {
+ public:
+  // Throws what pipeline_schedule() throws.
+  PipelineTime(const PipelineShape& shape, std::int32_t num_slots, Pass pass);
+
+  // Until the last operation ends; 2^62 + 1 for anything longer than 2^62. Costs are 0 to 2^62, one
+  // per slot.
+  [[nodiscard]] Nanoseconds makespan(std::span<const PassCost> cost_of_slot);
+
+  // The same for rows of `costs`, which was made for the same shape, in the order in which the
+  // slots run them.
+  [[nodiscard]] Nanoseconds makespan(const ChunkCosts& costs, std::span<const std::int32_t> order);
+
+  [[nodiscard]] std::int32_t num_slots() const { return static_cast<std::int32_t>(ready_.size()); }
+
+ private:
+  struct Step {
+    std::uint32_t slot;
+    std::uint32_t stage;
+    std::size_t column;
+    std::uint64_t delay;  // until the next chunk of the slot has its input
+  };
+
+  std::vector<Step> steps_;  // in an order in which they can run
+  ChunkCosts costs_;
+  std::vector<std::int32_t> identity_;
+  std::vector<std::uint64_t> free_;   // of each stage
+  std::vector<std::uint64_t> ready_;  // of each slot
+};
+
+}  // namespace isochron

@@ -1,0 +1,97 @@
+// All ranks follow one schedule, so its operations are played in one order in which they can run;
+// in each, the groups of its slot run side by side. A group begins when its input has arrived and
+// its last member is free at that stage, and ends for all members at once: a pass over operations,
+// groups and members is the whole simulation.
+
+#include "isochron/simulate/step_player.h"
+
+#include "isochron/core/require.h"
+#include "isochron/schedule/in_flight.h"
+#include "isochron/simulate/simulate.h"
+
+namespace isochron {
+
+namespace {
+
+double activation_bytes(const StepPlan& plan, const ContextGroup& group) {
+  Tokens tokens = 0;
+  for (const SequenceId id : group.sequences) {
+    const Tokens length = id.index() < plan.batch.lengths.size() ? plan.batch.lengths[id.index()]
+                                                                 : padding_row_length;
+    tokens += padded_length(length, group.ranks.size, plan.options.tensor_parallel);
+  }
+  return static_cast<double>(tokens / group.ranks.size) * plan.cost.activation_bytes_per_token;
+}
+
+PassCost pass_cost(const StepPlan& plan, const ContextGroup& group) {
+  const Nanoseconds cost = group_cost(plan, group);
+  return plan.options.pass == Pass::train ? split_cost(cost, plan.cost.forward_share)
+                                          : PassCost{.forward = cost};
+}
+
+}  // namespace
+
+StepPlayer::StepPlayer(const StepPlan& plan)
+    : shape_(plan.topology.pipeline),
+      num_ranks_(plan.topology.ranks),
+      pass_(plan.options.pass),
+      sync_(plan.options.sync),
+      costs_(shape_) {
+  const auto num_slots = static_cast<std::int32_t>(plan.microbatches.size());
+  schedule_ = pipeline_schedule(shape_, num_slots, pass_);
+  auto operations = find_execution_order(schedule_, shape_, num_slots);
+  ISOCHRON_ASSERT(operations.has_value());
+  operations_ = std::move(*operations);
+
+  const bool is_paced = sync_ == Sync::microbatch && shape_.stages > 1;
+  for (const Slot& slot : plan.microbatches) {
+    auto& groups = groups_of_slot_.emplace_back();
+    PassCost slowest;
+    for (const ContextGroup& group : slot) {
+      const PassCost cost = pass_cost(plan, group);
+      slowest = {.forward = std::max(slowest.forward, cost.forward),
+                 .backward = std::max(slowest.backward, cost.backward)};
+      groups.push_back({.ranks = group.ranks,
+                        .position = static_cast<std::int32_t>(groups.size()),
+                        .cost = cost,
+                        .cost_row = costs_.num_rows(),
+                        .pace_row = costs_.num_rows(),
+                        .activation_bytes = activation_bytes(plan, group)});
+      costs_.add(cost);
+    }
+    if (is_paced) {
+      for (PlayedGroup& group : groups) group.pace_row = costs_.num_rows();
+      costs_.add(slowest);
+    }
+    ready_.emplace_back(groups.size(), 0);
+  }
+  free_.resize(static_cast<std::size_t>(num_ranks_) * static_cast<std::size_t>(shape_.stages));
+}
+
+const PlayedGroup* StepPlayer::find_group(std::int32_t rank, std::int32_t slot) const {
+  const auto& groups = groups_of_slot_[static_cast<std::size_t>(slot)];
+  const auto after = std::upper_bound(
+      groups.begin(), groups.end(), rank,
+      [](std::int64_t r, const PlayedGroup& group) { return r < group.ranks.first; });
+  if (after == groups.begin()) return nullptr;
+  const PlayedGroup& group = *(after - 1);
+  return rank < group.ranks.first + group.ranks.size ? &group : nullptr;
+}
+
+std::int64_t StepPlayer::peak_bytes(std::int32_t rank, std::span<const std::int32_t> order) const {
+  std::vector<double> bytes_of_slot;
+  for (const std::int32_t slot : order) {
+    const PlayedGroup* group = find_group(rank, slot);
+    bytes_of_slot.push_back(group == nullptr ? 0 : group->activation_bytes);
+  }
+  std::int64_t peak = 0;
+  for (const auto& operations : schedule_) {
+    peak = std::max(
+        peak, peak_in_flight(operations, pass_, [&](std::int32_t slot, std::int32_t chunk) {
+          return chunk_bytes(shape_, bytes_of_slot[static_cast<std::size_t>(slot)], chunk);
+        }));
+  }
+  return peak;
+}
+
+}  // namespace isochron
