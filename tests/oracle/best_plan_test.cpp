@@ -5,6 +5,7 @@
 #include "isochron/core/random.h"
 #include "tests/oracle/schedules.h"
 #include "tests/support/message_of.h"
+#include "tests/support/random_plan.h"
 
 namespace isochron::oracle {
 namespace {
@@ -195,6 +196,27 @@ TEST(BestPlan, MoreRulesNeverMakeAStepShorter) {
       EXPECT_LE(*best_free(table, never), *equal) << i;
     }
   }
+}
+
+TEST(BestPlan, NoValidPlanIsFaster) {
+  int num_compared = 0;
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    const StepPlan plan = random_plan(seed, {.ranks = static_cast<std::int32_t>(1 + seed % 5),
+                                             .short_ = Short::empty,
+                                             .stages = static_cast<std::int32_t>(1 + seed % 3 / 2),
+                                             .virtual_ = 1,
+                                             .num_sequences = 4});
+    const PlanOptions& options = plan.options;
+    const bool is_known = plan.batch.lengths.size() <= 5 && plan.padding_rows == 0 &&
+                          options.pad_multiple == 1 && options.max_activation_bytes == 0 &&
+                          options.balance && plan.topology.pipeline.shares.empty();
+    if (!is_known) continue;
+    const auto best = best_step_time(plan.batch, plan.topology, plan.cost, options);
+    ASSERT_TRUE(best.has_value()) << to_json(plan);
+    EXPECT_LE(*best, plan.predicted_step_ns) << to_json(plan);
+    ++num_compared;
+  }
+  EXPECT_GT(num_compared, 800);
 }
 
 }  // namespace

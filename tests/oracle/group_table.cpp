@@ -120,8 +120,8 @@ struct Question {
   // Where a unit that fits no admissible range may stand alone.
   [[nodiscard]] bool may_stand_alone_on(RankRange ranks) const {
     if (*options.oversize != Oversize::alone) return false;
-    return context_mode(options.context).kind == ContextMode::Kind::fixed ||
-           ranks.size == topology.ranks;
+    const ContextMode mode = context_mode(options.context);
+    return ranks.size == (mode.kind == ContextMode::Kind::fixed ? mode.size : topology.ranks);
   }
 };
 
@@ -165,7 +165,6 @@ std::optional<GroupTable> group_table(const Batch& batch, const Topology& topolo
   for (std::int64_t rank = 0; rank < topology.ranks; ++rank) {
     table.placeholder_costs.push_back(question.paced(microbatch_cost(cost), {rank, 1}));
   }
-  table.costs.assign((std::size_t{1} << units.size()) * table.ranges.size(), never);
 
   UnitSet oversized = 0;
   for (std::size_t i = 0; i < units.size(); ++i) {
@@ -176,6 +175,12 @@ std::optional<GroupTable> group_table(const Batch& batch, const Topology& topolo
     };
     if (std::none_of(table.ranges.begin(), table.ranges.end(), fits)) oversized |= UnitSet{1} << i;
   }
+  const std::size_t num_admissible = table.ranges.size();
+  const RankRange all_ranks{0, topology.ranks};
+  if (std::find(table.ranges.begin(), table.ranges.end(), all_ranks) == table.ranges.end()) {
+    table.ranges.push_back(all_ranks);  // for those that stand alone, whatever the largest size
+  }
+  table.costs.assign((std::size_t{1} << units.size()) * table.ranges.size(), never);
   for (UnitSet set = 1; set <= table.all(); ++set) {
     const bool is_oversized = (set & oversized) != 0;
     if (is_oversized && std::popcount(set) > 1) continue;
@@ -187,7 +192,9 @@ std::optional<GroupTable> group_table(const Batch& batch, const Topology& topolo
     if (question.has_too_many(sequences)) continue;
     for (std::size_t r = 0; r < table.ranges.size(); ++r) {
       const RankRange ranks = table.ranges[r];
-      if (is_oversized ? question.may_stand_alone_on(ranks) : question.holds(ranks, sequences)) {
+      const bool is_allowed = is_oversized ? question.may_stand_alone_on(ranks)
+                                           : r < num_admissible && question.holds(ranks, sequences);
+      if (is_allowed) {
         table.costs[set * table.ranges.size() + r] = question.group_cost(ranks, sequences);
       }
     }

@@ -30,7 +30,7 @@ enum class Filling {
 struct GroupTable {
   std::size_t num_units = 0;  // sequences, or prompt groups that stay in one micro-batch
   std::size_t num_ranks = 0;
-  std::vector<RankRange> ranges;               // admissible ones, by first rank, then by size
+  std::vector<RankRange> ranges;               // admissible ones, and all ranks
   std::vector<Nanoseconds> costs;              // at set * ranges.size() + range
   std::vector<Nanoseconds> placeholder_costs;  // of each rank
   std::vector<std::size_t> kin;  // of each unit: equal for those that share a set of ranks
