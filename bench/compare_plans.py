@@ -347,6 +347,23 @@ def prime_ranks(bench):
                 bench.row(name, ranks, capacity, count, ours, sync, *cells, verdict)
 
 
+def tiny(bench):
+    bench.table(
+        "10 sequences on 8 ranks",
+        "Target: 5 ms. What exhaustive search finds is compared in tests/plan/plan_oracle_test.cpp.",
+        "sync", "context", "target",
+    )  # fmt: skip
+    ranks, capacity, count = 8, 16 * K, 10
+    for name, lengths in bench.sources.items():
+        batches = cut(lengths, ranks, capacity, count)
+        for sync in ("step", "microbatch"):
+            for context in ("dynamic", "dynamic:any"):
+                options = {"context": context, "sync": sync}
+                ours = measure(bench.planner, batches, bench.question(ranks, capacity, options))
+                verdict = bench.page.judge(ours.meets(Aim(None, None, 5, 5), ranks))
+                bench.row(name, ranks, capacity, count, ours, sync, context, verdict)
+
+
 def large(bench):
     ranks, capacity, count = 4096, 16 * K, 65_536
     bench.table(
@@ -461,6 +478,7 @@ def main():
     kept_groups(bench, folder / "alpaca_eval_groups.csv")
     other_modes(bench)
     prime_ranks(bench)
+    tiny(bench)
     if not is_quick:
         large(bench)
     if "Wikipedia" in sources:
