@@ -11,4 +11,7 @@ namespace isochron {
 // The same where all ranks wait for each other after every slot.
 [[nodiscard]] Nanoseconds slot_bound(const Problem& problem);
 
+// The same where every rank runs equally many micro-batches.
+[[nodiscard]] Nanoseconds equal_count_bound(const Problem& problem);
+
 }  // namespace isochron

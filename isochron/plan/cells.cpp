@@ -33,13 +33,18 @@ Cells::Cells(const Problem& problem) : problem_(problem), size_(problem.sizes().
   }
 }
 
-void Cells::reset(std::span<const Nanoseconds> height) {
+void Cells::reset(std::span<const Nanoseconds> height, std::span<const std::int32_t> min_slots) {
   for (Cell& cell : cells_) {
     const auto first = height.begin() + cell.ranks.first;
     cell.base = *std::max_element(first, first + cell.ranks.size);
-    cell.load = cell.base;
+    cell.min_slots = 0;
+    if (!min_slots.empty()) {
+      const auto slots = min_slots.begin() + cell.ranks.first;
+      cell.min_slots = *std::max_element(slots, slots + cell.ranks.size);
+    }
+    cell.num_slots = cell.min_slots;
+    cell.load = cell.base + cell.num_slots * slot_time(cell);
     cell.tokens = 0;
-    cell.num_slots = 0;
     cell.bundles.clear();
   }
 }
@@ -112,7 +117,8 @@ void Cells::put(Cell& cell, BundleId bundle) {
   cell.bundles.push_back(bundle);
   cell.tokens += tokens_of(bundle);
   // While bundles are added the number of micro-batches is guessed from the tokens.
-  const auto slots = static_cast<std::int32_t>((cell.tokens + capacity_ - 1) / capacity_);
+  const auto slots = std::max(
+      cell.min_slots, static_cast<std::int32_t>((cell.tokens + capacity_ - 1) / capacity_));
   cell.load += time_on(cell, bundle) + (slots - cell.num_slots) * slot_time(cell);
   cell.num_slots = slots;
 }
@@ -158,7 +164,7 @@ void Cells::replace(Cell& cell, std::vector<BundleId> bundles) {
     cell.tokens += tokens_of(bundle);
     cell.load += time_on(cell, bundle);
   }
-  cell.num_slots = count_slots(cell.bundles, cell.tokens);
+  cell.num_slots = std::max(cell.min_slots, count_slots(cell.bundles, cell.tokens));
   cell.load += cell.num_slots * slot_time(cell);
 }
 
@@ -276,11 +282,13 @@ Cells::Exchange Cells::find_exchange(const Cell& dear, const Cell& cheap, std::i
       const auto load_after = [&](const Cell& cell, Nanoseconds load, Tokens tokens,
                                   const std::int32_t (&gone)[2], const Cell& other,
                                   const std::int32_t (&come)[2]) {
-        const auto least = static_cast<std::int32_t>((tokens + capacity_ - 1) / capacity_);
+        const auto least = std::max(
+            cell.min_slots, static_cast<std::int32_t>((tokens + capacity_ - 1) / capacity_));
         const Nanoseconds at_least = load + (least - cell.num_slots) * slot_time(cell);
         if (at_least >= best_load) return at_least;
         work -= static_cast<std::int64_t>(cell.bundles.size());
-        const std::int32_t slots = count_slots(exchanged(cell, gone, other, come), tokens);
+        const std::int32_t slots = std::max(
+            cell.min_slots, count_slots(exchanged(cell, gone, other, come), tokens));
         return load + (slots - cell.num_slots) * slot_time(cell);
       };
       dear_load = load_after(dear, dear_load, dear.tokens - moved, out, cheap, in);

@@ -17,6 +17,7 @@ struct Cell {
   Nanoseconds load = 0;  // base and all that follows
   Tokens tokens = 0;
   std::int32_t num_slots = 0;
+  std::int32_t min_slots = 0;  // that it pays for, whatever it runs
   std::vector<BundleId> bundles = {};  // dearest first
 };
 
@@ -30,8 +31,9 @@ class Cells {
   [[nodiscard]] std::span<Cell> cells() { return cells_; }
   [[nodiscard]] std::span<const Cell> cells() const { return cells_; }
 
-  // Empties the cells; `height` is when each rank is free.
-  void reset(std::span<const Nanoseconds> height);
+  // Empties the cells; `height` is when each rank is free, `min_slots` how many micro-batches it
+  // runs at least (empty: none).
+  void reset(std::span<const Nanoseconds> height, std::span<const std::int32_t> min_slots = {});
 
   // Longest first: each bundle, in the order given, to the cell that is done earliest.
   void add(std::span<const BundleId> dearest_first);

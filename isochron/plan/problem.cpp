@@ -63,6 +63,14 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
                            wider.latency_us >= link.latency_us;
     }
   }
+  // Some exchange takes any size, on a link that spans the machine.
+  is_everywhere_ = std::any_of(
+      cost_.context.begin(), cost_.context.end(), [&](const ContextCost& context) {
+        const bool is_free = context.kind == ContextKind::none && context.links.empty();
+        return context.divides == 0 &&
+               (is_free ||
+                (!context.links.empty() && context.links.back().max_ranks >= topology_.ranks));
+      });
   const ContextMode mode = context_mode(options_.context);
   is_aligned_ = mode.kind != ContextMode::Kind::any;
   keys_of_size_.resize(static_cast<std::size_t>(topology_.ranks) + 1);
@@ -81,6 +89,11 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
     }
     tokens_of_one_.push_back(sum);
   }
+}
+
+void Problem::set_alone(ItemId item) {
+  is_alone_.resize(work_.items.size(), false);
+  is_alone_[static_cast<std::size_t>(item)] = true;
 }
 
 PriceId Problem::price_of(RankRange ranks) const {

@@ -35,7 +35,6 @@ struct Work {
   std::vector<Nanoseconds> extra_costs;      // empty: none
   std::vector<std::vector<SequenceId>> items;
   std::vector<std::vector<ItemId>> bundles;
-  std::vector<bool> is_alone;                // items over the capacity; empty: none
 };
 
 class Problem {
@@ -55,7 +54,10 @@ class Problem {
   [[nodiscard]] std::int32_t num_bundles() const { return static_cast<std::int32_t>(work_.bundles.size()); }
   [[nodiscard]] std::int32_t num_items() const { return static_cast<std::int32_t>(work_.items.size()); }
   [[nodiscard]] std::span<const ItemId> items_of(BundleId bundle) const { return work_.bundles[static_cast<std::size_t>(bundle)]; }
-  [[nodiscard]] bool is_alone(ItemId item) const { return !work_.is_alone.empty() && work_.is_alone[static_cast<std::size_t>(item)]; }
+  [[nodiscard]] bool is_alone(ItemId item) const { return !is_alone_.empty() && is_alone_[static_cast<std::size_t>(item)]; }
+
+  // The item exceeds every size: it takes the widest alone.
+  void set_alone(ItemId item);
 
   // Sizes that a group may have, ascending, and where groups of a size may start.
   [[nodiscard]] std::span<const std::int32_t> sizes() const { return sizes_; }
@@ -68,6 +70,9 @@ class Problem {
   [[nodiscard]] const Price& price(PriceId id) const { return prices_[static_cast<std::size_t>(id)]; }
   // The cheapest price of a size, wherever a group of it may stand; -1 if there is none.
   [[nodiscard]] PriceId cheapest_price(std::int32_t size) const;
+
+  // Whether groups of every size are admissible wherever they may start.
+  [[nodiscard]] bool is_everywhere() const { return is_everywhere_; }
 
   // What a bundle or an item costs each rank of a group, without the fixed part.
   [[nodiscard]] Nanoseconds cost(PriceId price, BundleId bundle) const;
@@ -106,8 +111,10 @@ class Problem {
   CostModel cost_;
   PlanOptions options_;
   Nanoseconds microbatch_ = 0;
+  std::vector<bool> is_alone_;  // items over the capacity; empty: none
   bool is_aligned_ = true;
   bool has_ordered_links_ = true;
+  bool is_everywhere_ = true;
   std::vector<std::int32_t> sizes_;
   std::vector<Tokens> tokens_of_one_;  // padded tokens of each item on one rank
   bool is_plain_ = true;               // one sequence in every item, one item in every bundle

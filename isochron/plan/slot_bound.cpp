@@ -5,7 +5,9 @@
 
 namespace isochron {
 
-Nanoseconds slot_bound(const Problem& problem) {
+Nanoseconds slot_bound(const Problem& problem) { return equal_count_bound(problem); }
+
+Nanoseconds equal_count_bound(const Problem& problem) {
   double work = 0;
   double tokens = 0;
   Nanoseconds item = 0;

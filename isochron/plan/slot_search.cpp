@@ -66,6 +66,12 @@ class SlotSearch {
     }
   }
 
+  SlotDraft within(Nanoseconds limit) {
+    std::int64_t work = 0;
+    consider(build(dearest_, limit, Idle::spread, work));
+    return draft();
+  }
+
   SlotDraft run(std::int64_t work) {
     const std::int64_t all_work = work;
     start(work);
@@ -176,6 +182,7 @@ class SlotSearch {
 
   // Whether groups fit side by side as soon as their sizes add up.
   bool is_simple() const {
+    if (!problem_.is_everywhere()) return false;
     if (!problem_.is_aligned() || problem_.sizes().size() == 1) return true;
     const auto sizes = problem_.sizes();
     for (std::size_t i = 1; i < sizes.size(); ++i) {
@@ -220,7 +227,7 @@ class SlotSearch {
         }
         if (best_fixed == problem_.price(problem_.cheapest_price(size)).fixed) break;
       }
-      if (best < 0) return {};
+      if (best < 0) return places_in_row(sizes, order);
       places[i] = best;
       for (std::int32_t r = best; r < best + size; ++r) is_taken[static_cast<std::size_t>(r)] = true;
     }
@@ -394,6 +401,23 @@ class SlotSearch {
     slots = std::move(best);
   }
 
+  // One after the other, in this order: fits where groups may start anywhere.
+  std::vector<std::int32_t> places_in_row(const std::vector<std::int32_t>& sizes,
+                                          const std::vector<std::size_t>& order) const {
+    std::vector<std::int32_t> places(sizes.size(), -1);
+    std::int32_t next = 0;
+    for (const std::size_t i : order) {
+      const RankRange ranks{.first = next, .size = sizes[i]};
+      const bool is_allowed = next + sizes[i] <= problem_.num_ranks() &&
+                              next % problem_.first_step(sizes[i]) == 0 &&
+                              problem_.price_of(ranks) >= 0;
+      if (!is_allowed) return {};
+      places[i] = next;
+      next += sizes[i];
+    }
+    return places;
+  }
+
   static Nanoseconds total(const std::vector<PackedSlot>& slots) {
     Nanoseconds sum = 0;
     for (const PackedSlot& slot : slots) sum += slot.time;
@@ -512,6 +536,10 @@ class SlotSearch {
 };
 
 }  // namespace
+
+SlotDraft pack_slots(const Problem& problem, Nanoseconds limit) {
+  return SlotSearch(problem, 0).within(limit);
+}
 
 SlotDraft search_slots(const Problem& problem, Nanoseconds bound, std::int64_t work) {
   return SlotSearch(problem, bound).run(work);

@@ -18,4 +18,8 @@ struct SlotDraft {
 // at `bound`, or when `work` is used up. Ranks may stay empty in a slot.
 [[nodiscard]] SlotDraft search_slots(const Problem& problem, Nanoseconds bound, std::int64_t work);
 
+// Slots whose groups take at most `limit` where they can, so that there are about as many as the
+// whole work has limits. The fewer the slots of a pipeline, the longer it fills and drains.
+[[nodiscard]] SlotDraft pack_slots(const Problem& problem, Nanoseconds limit);
+
 }  // namespace isochron

@@ -31,8 +31,8 @@ struct Gap {  // an idle time below a wide group
 
 class StepSearch {
  public:
-  StepSearch(const Problem& problem, Nanoseconds bound)
-      : problem_(problem), bound_(bound), cells_(problem) {
+  StepSearch(const Problem& problem, Nanoseconds bound, std::int32_t min_slots)
+      : problem_(problem), bound_(bound), min_slots_(min_slots), cells_(problem) {
     const auto count = static_cast<std::size_t>(problem.num_bundles());
     smallest_.resize(count);
     dearest_.resize(count);
@@ -66,7 +66,7 @@ class StepSearch {
       }
       const auto target = static_cast<Nanoseconds>(static_cast<double>(bound_) * (1 + excess));
       std::int64_t left = round_work;
-      build(target, best.time, round % 2 == 1, left);
+      build(target, best.time, round % 2 == 1 && min_slots_ == 0, left);
       work -= round_work - left;
       const Nanoseconds time = std::max(top_, cells_.max_load());
       if (time < best.time) {
@@ -133,7 +133,7 @@ class StepSearch {
     place_all(choices, target, work);
     fill_gaps(work);
     if (absorbs) absorb(target, work);
-    cells_.reset(height_);
+    cells_.reset(height_, slots_left());
     cells_.add(narrow_);
     work -= static_cast<std::int64_t>(dearest_.size());
     const bool is_hopeless = top_ >= incumbent || cells_.mean_load() >= incumbent;
@@ -361,6 +361,20 @@ class StepSearch {
     narrow_.resize(kept);
   }
 
+  // Micro-batches that each rank still has to pay for.
+  std::vector<std::int32_t> slots_left() const {
+    std::vector<std::int32_t> left;
+    if (min_slots_ == 0) return left;
+    left.assign(height_.size(), min_slots_);
+    const auto take = [&](RankRange ranks) {
+      const auto first = left.begin() + ranks.first;
+      std::for_each(first, first + ranks.size, [](std::int32_t& n) { n = std::max(0, n - 1); });
+    };
+    for (const Wide& group : wide_) take(group.ranks);
+    for (const auto& [before, group] : filled_) take(group.ranks);
+    return left;
+  }
+
   // Bundles that would run alone join the wide groups on top, where their traffic costs less than
   // another micro-batch on each of the ranks.
   void absorb(Nanoseconds target, std::int64_t& work) {
@@ -449,6 +463,7 @@ class StepSearch {
 
   const Problem& problem_;
   Nanoseconds bound_;
+  std::int32_t min_slots_;
   Cells cells_;
   std::vector<std::int32_t> smallest_;  // place in sizes() of the smallest that holds a bundle
   std::vector<BundleId> dearest_;
@@ -465,8 +480,9 @@ class StepSearch {
 
 }  // namespace
 
-Draft search_step(const Problem& problem, Nanoseconds bound, std::int64_t work) {
-  return StepSearch(problem, bound).run(work);
+Draft search_step(const Problem& problem, Nanoseconds bound, std::int64_t work,
+                  std::int32_t min_slots) {
+  return StepSearch(problem, bound, min_slots).run(work);
 }
 
 }  // namespace isochron

@@ -1,0 +1,66 @@
+// Equal counts out of free ones: the search is told how many micro-batches every rank will pay for,
+// and what falls short of that number is split.
+
+#include "isochron/plan/equal_search.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "isochron/plan/step_search.h"
+
+namespace isochron {
+
+namespace {
+
+// When the last rank is done, if groups start when their last member is free.
+Nanoseconds step_time(const Problem& problem, const DraftSlots& slots) {
+  std::vector<Nanoseconds> free_at(static_cast<std::size_t>(problem.num_ranks()), 0);
+  for (const auto& slot : slots) {
+    for (const DraftGroup& group : slot) {
+      const auto first = free_at.begin() + group.ranks.first;
+      const auto last = first + group.ranks.size;
+      const Nanoseconds end = *std::max_element(first, last) + group_time(problem, group);
+      std::fill(first, last, end);
+    }
+  }
+  return *std::max_element(free_at.begin(), free_at.end());
+}
+
+}  // namespace
+
+DraftSlots search_equal_step(const Problem& problem, Nanoseconds bound, std::int64_t work) {
+  DraftSlots best;
+  Nanoseconds best_time = std::numeric_limits<Nanoseconds>::max();
+  const auto consider = [&](const Draft& draft) {
+    DraftSlots slots = slots_of(problem, draft);
+    const auto count = static_cast<std::int32_t>(slots.size());
+    equalize(problem, 1, slots);
+    const Nanoseconds time = step_time(problem, slots);
+    if (time < best_time) {
+      best_time = time;
+      best = std::move(slots);
+    }
+    return count;
+  };
+  const std::int32_t most = consider(search_step(problem, bound, work / 4));
+  // Fewer micro-batches cost less and leave less room to balance.
+  for (std::int32_t count = most; count >= std::max(1, most - 2); --count) {
+    consider(search_step(problem, bound, work / 4, count));
+  }
+  return best;
+}
+
+DraftSlots search_kept_slots(const Problem& problem, Nanoseconds bound, std::int64_t work) {
+  Draft draft = search_step(problem, bound, work);
+  // Every rank runs its longest micro-batches first, so that those of a slot take equally long.
+  std::vector<std::pair<Nanoseconds, std::size_t>> order;
+  for (std::size_t i = 0; i < draft.groups.size(); ++i) {
+    order.emplace_back(-group_time(problem, draft.groups[i]), i);
+  }
+  std::sort(order.begin(), order.end());
+  Draft sorted;
+  for (const auto& [time, i] : order) sorted.groups.push_back(std::move(draft.groups[i]));
+  return slots_of(problem, sorted);
+}
+
+}  // namespace isochron

@@ -1,0 +1,288 @@
+// Policies first, then a search for the mode, then the plan as data.
+//
+// Whatever the mode, the search leaves groups in slots; what simulate() says of them is predicted.
+
+#include "isochron/plan/plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "isochron/core/require.h"
+#include "isochron/core/sequences.h"
+#include "isochron/pad/pad.h"
+#include "isochron/plan/bounds.h"
+#include "isochron/plan/deal.h"
+#include "isochron/plan/equal_search.h"
+#include "isochron/plan/pipeline_search.h"
+#include "isochron/plan/plan_slots.h"
+#include "isochron/plan/problem.h"
+#include "isochron/plan/slot_search.h"
+#include "isochron/plan/slots.h"
+#include "isochron/plan/step_search.h"
+#include "isochron/simulate/simulate.h"
+
+namespace isochron {
+
+namespace {
+
+constexpr std::string_view where = "plan";
+
+StepPlan without_answer(StepPlan plan, Status status, std::string reason) {
+  plan.status = status;
+  plan.reason = std::move(reason);
+  plan.microbatches.clear();
+  plan.oversized.clear();
+  plan.dropped.clear();
+  plan.predicted_step_ns = 0;
+  plan.lower_bound_ns = 0;
+  plan.imbalance = 1;
+  plan.peak_activation_bytes.assign(static_cast<std::size_t>(plan.topology.ranks), 0);
+  return plan;
+}
+
+// Sequences, or prompt groups where they are kept together.
+std::size_t num_units(const StepPlan& plan) {
+  return plan.options.keep_groups == KeepGroups::none ? plan.batch.lengths.size()
+                                                      : plan.batch.group_names.size();
+}
+std::size_t unit_of(const StepPlan& plan, std::size_t sequence) {
+  return plan.options.keep_groups == KeepGroups::none ? sequence
+                                                      : plan.batch.groups[sequence].index();
+}
+
+// Items and bundles of the first `num_kept` units and all padding rows.
+Work work_of(const StepPlan& plan, std::size_t num_kept) {
+  Work work;
+  work.lengths = all_lengths(plan);
+  work.extra_costs = plan.batch.extra_cost_ns;
+  if (!work.extra_costs.empty()) work.extra_costs.resize(work.lengths.size(), 0);
+  const std::size_t num_rows = plan.batch.lengths.size();
+  std::vector<std::int32_t> place_of_group(plan.batch.group_names.size(), -1);
+  const KeepGroups keep = plan.options.keep_groups;
+  for (std::size_t i = 0; i < work.lengths.size(); ++i) {
+    if (i < num_rows && unit_of(plan, i) >= num_kept) continue;
+    const SequenceId id(static_cast<std::int32_t>(i));
+    const bool is_kept = keep != KeepGroups::none && i < num_rows;
+    std::int32_t* place = is_kept ? &place_of_group[plan.batch.groups[i].index()] : nullptr;
+    if (place != nullptr && *place >= 0) {
+      if (keep == KeepGroups::microbatch) {
+        work.items[static_cast<std::size_t>(*place)].push_back(id);
+      } else {
+        work.bundles[static_cast<std::size_t>(*place)].push_back(
+            static_cast<ItemId>(work.items.size()));
+        work.items.push_back({id});
+      }
+      continue;
+    }
+    if (place != nullptr) {
+      *place = static_cast<std::int32_t>(keep == KeepGroups::microbatch ? work.items.size()
+                                                                        : work.bundles.size());
+    }
+    work.bundles.push_back({static_cast<ItemId>(work.items.size())});
+    work.items.push_back({id});
+  }
+  return work;
+}
+
+// What an item is called in a reason.
+std::string item_text(const StepPlan& plan, const std::vector<SequenceId>& item) {
+  if (item.size() == 1) {
+    const std::size_t i = item.front().index();
+    const Tokens length =
+        i < plan.batch.lengths.size() ? plan.batch.lengths[i] : padding_row_length;
+    return fmt::format("sequence {} of {} tokens", i, length);
+  }
+  Tokens tokens = 0;
+  for (const SequenceId id : item) tokens += plan.batch.lengths[id.index()];
+  return fmt::format("the group of sequence {}, {} sequences of {} tokens,", item.front().value(),
+                     item.size(), tokens);
+}
+
+// Marks what fits no group, or says why there is no plan.
+std::optional<std::string> apply_oversize(const StepPlan& plan, Problem& problem) {
+  const PlanOptions& options = plan.options;
+  if (problem.sizes().empty()) {
+    return fmt::format("the cost model admits no group that context {} allows", options.context);
+  }
+  const std::int32_t widest = problem.sizes().back();
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    const auto& ids = problem.work().items[static_cast<std::size_t>(item)];
+    const auto sizes = problem.sizes();
+    if (std::any_of(sizes.begin(), sizes.end(),
+                    [&](std::int32_t size) { return problem.item_fits(size, item); })) {
+      continue;
+    }
+    if (options.max_sequences > 0 &&
+        static_cast<std::int64_t>(ids.size()) > options.max_sequences) {
+      return fmt::format("{} exceeds max_sequences {}", item_text(plan, ids),
+                         options.max_sequences);
+    }
+    const bool is_dynamic = context_mode(options.context).kind != ContextMode::Kind::fixed;
+    if (options.oversize != Oversize::alone) {
+      return fmt::format("{} needs more than the capacity {} on each of {} ranks, the most that a "
+                         "group may have",
+                         item_text(plan, ids), plan.topology.capacity, widest);
+    }
+    if (is_dynamic && widest != plan.topology.ranks) {
+      return fmt::format("{} exceeds the capacity {} and cannot run alone: no group may have all "
+                         "{} ranks",
+                         item_text(plan, ids), plan.topology.capacity, plan.topology.ranks);
+    }
+    problem.set_alone(item);
+  }
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    const auto sizes = problem.sizes();
+    if (std::none_of(sizes.begin(), sizes.end(),
+                     [&](std::int32_t size) { return problem.fits(size, bundle); })) {
+      const ItemId first = problem.items_of(bundle).front();
+      return fmt::format("no group of ranks can run all sequences of the group of {}",
+                         item_text(plan, problem.work().items[static_cast<std::size_t>(first)]));
+    }
+  }
+  return std::nullopt;
+}
+
+std::int64_t default_effort(const Problem& problem) {
+  return 150'000 + 50 * static_cast<std::int64_t>(problem.num_items());
+}
+
+// Predicted time, balance and memory, from the simulator.
+void set_prediction(StepPlan& plan) {
+  const Timeline timeline = simulate(plan);
+  plan.predicted_step_ns = timeline.step_ns;
+  plan.peak_activation_bytes = timeline.peak_activation_bytes;
+  const auto stages = static_cast<std::size_t>(plan.topology.pipeline.stages);
+  double total = 0;
+  double busiest = 0;
+  for (std::size_t r = 0; r < static_cast<std::size_t>(plan.topology.ranks); ++r) {
+    double busy = 0;
+    for (std::size_t s = 0; s < stages; ++s) {
+      busy += static_cast<double>(timeline.busy_ns[r * stages + s]);
+    }
+    total += busy;
+    busiest = std::max(busiest, busy);
+  }
+  plan.imbalance = total > 0 ? busiest / (total / plan.topology.ranks) : 1;
+}
+
+// A bound of the training pass as one of the pass at hand.
+Nanoseconds bound_of_pass(const StepPlan& plan, const Problem& problem, Nanoseconds bound) {
+  if (plan.options.pass == Pass::train) return bound;
+  // Every micro-batch rounds its forward part once, down by half a nanosecond at most.
+  const double forward = plan.cost.forward_share * static_cast<double>(bound);
+  const double rounding = 1 + 0.5 * problem.num_items() + forward * 1e-12;
+  return std::max<Nanoseconds>(0, static_cast<Nanoseconds>(forward - rounding));
+}
+
+void set_oversized(const Problem& problem, StepPlan& plan) {
+  plan.oversized.clear();
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    if (!problem.is_alone(item)) continue;
+    const auto& ids = problem.work().items[static_cast<std::size_t>(item)];
+    plan.oversized.insert(plan.oversized.end(), ids.begin(), ids.end());
+  }
+  std::sort(plan.oversized.begin(), plan.oversized.end());
+}
+
+DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t effort,
+                  Nanoseconds& bound) {
+  const PlanOptions& options = plan.options;
+  if (plan.topology.pipeline.stages > 1) {
+    return search_pipeline(problem, plan, effort, bound);
+  }
+  if (options.sync == Sync::microbatch) {
+    bound = slot_bound(problem);
+    DraftSlots slots = options.keep_groups == KeepGroups::rank
+                           ? search_kept_slots(problem, bound, effort)
+                           : search_slots(problem, bound, effort).slots;
+    equalize(problem, 1, slots);
+    return slots;
+  }
+  bound = step_bound(problem);
+  if (options.counts == Counts::free) {
+    return slots_of(problem, search_step(problem, bound, effort));
+  }
+  bound = std::max(bound, equal_count_bound(problem));
+  return search_equal_step(problem, bound, effort);
+}
+
+}  // namespace
+
+StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel& cost,
+                   const PlanOptions& options) {
+  StepPlan plan;
+  plan.options = resolved(options, topology);
+  plan.topology = topology;
+  plan.cost = cost;
+  plan.batch = batch;
+  const std::size_t num_rows = batch.lengths.size();
+  require(num_rows >= 1, where, "there are no sequences, must be at least 1");
+  check_lengths(where, batch.lengths, num_rows);
+  require(batch.extra_cost_ns.empty() || batch.extra_cost_ns.size() == num_rows, where,
+          "extra_cost_ns has {} values, must have {} as there are lengths",
+          batch.extra_cost_ns.size(), num_rows);
+  if (plan.options.keep_groups != KeepGroups::none) {
+    require(!batch.groups.empty(), where, "keep_groups is {}, but the batch has no groups",
+            name_of(plan.options.keep_groups));
+    check_groups(where, batch.groups, num_rows);
+  }
+
+  const PaddedRows rows =
+      pad_rows(static_cast<std::int32_t>(num_rows),
+               {.pad = *plan.options.pad, .multiple = plan.options.pad_multiple});
+  if (rows.status == Status::infeasible) {
+    return without_answer(std::move(plan), Status::infeasible, rows.reason);
+  }
+  plan.padding_rows = rows.num_padding;
+
+  std::string reason;
+  bool is_short = false;  // the last answer lacks sequences
+  const auto is_answered = [&](std::size_t num_kept) {
+    Problem problem(work_of(plan, num_kept), plan.topology, cost, plan.options);
+    is_short = false;
+    if (auto excluded = apply_oversize(plan, problem)) {
+      reason = std::move(*excluded);
+      return false;
+    }
+    const std::int64_t effort = plan.options.effort.value_or(default_effort(problem));
+    Nanoseconds bound = 0;
+    DraftSlots slots = plan.options.balance ? search(plan, problem, effort, bound)
+                                            : deal_in_order(problem);
+    if (plan.options.counts == Counts::equal && plan.options.short_ != Short::empty &&
+        has_placeholder(slots)) {
+      is_short = true;
+      const bool is_fixed = context_mode(plan.options.context).kind == ContextMode::Kind::fixed;
+      const PipelineShape& shape = topology.pipeline;
+      const std::int32_t multiple = shape.virtual_ > 1 ? shape.group : 1;
+      const bool is_filled = is_fixed ? fill_cells(problem, multiple, slots)
+                                      : widen(problem, multiple, slots);
+      if (!is_filled) {
+        reason = fmt::format(
+            "{} {} cannot fill equally many slots on {} ranks without placeholders",
+            num_units(plan), plan.options.keep_groups == KeepGroups::none ? "sequences" : "groups",
+            topology.ranks);
+        return false;
+      }
+    }
+    set_slots(problem, slots, plan);
+    set_prediction(plan);
+    plan.lower_bound_ns = std::min(plan.predicted_step_ns, bound_of_pass(plan, problem, bound));
+    set_oversized(problem, plan);
+    return true;
+  };
+  std::size_t kept = num_units(plan);
+  bool has_answer = is_answered(kept);
+  while (!has_answer && is_short && plan.options.short_ == Short::drop && kept > 1) {
+    has_answer = is_answered(--kept);
+  }
+  if (!has_answer) return without_answer(std::move(plan), Status::infeasible, std::move(reason));
+  for (std::size_t i = 0; i < num_rows; ++i) {
+    if (unit_of(plan, i) >= kept) plan.dropped.emplace_back(static_cast<std::int32_t>(i));
+  }
+  plan.status = plan.predicted_step_ns == plan.lower_bound_ns ? Status::optimal : Status::feasible;
+  return plan;
+}
+
+}  // namespace isochron
