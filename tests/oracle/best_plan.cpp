@@ -18,18 +18,17 @@ struct Search {
 
   [[nodiscard]] bool has_equal_counts() const { return *options.counts == Counts::equal; }
 
-  // The best plan that fills its slots one way.
-  [[nodiscard]] std::optional<Nanoseconds> best_filled(const GroupTable& table, Filling filling,
+  [[nodiscard]] std::optional<Nanoseconds> best_filled(const GroupTable& table,
                                                        Nanoseconds limit) const {
     if (topology.pipeline.stages > 1) {
       const bool is_forward = options.pass == Pass::forward;
       const Pipeline pipeline{.stages = static_cast<std::size_t>(topology.pipeline.stages),
                               .transfer_ns = topology.pipeline.transfer_ns,
                               .forward_share = is_forward ? 1 : cost.forward_share};
-      return best_pipelined(table, filling, pipeline, options.sync, limit);
+      return best_pipelined(table, pipeline, options.sync, limit);
     }
-    if (options.sync == Sync::microbatch) return best_lockstep(table, filling, limit);
-    return best_equal(table, filling, limit);
+    if (options.sync == Sync::microbatch) return best_lockstep(table, limit);
+    return best_equal(table, limit);
   }
 
   [[nodiscard]] std::optional<Nanoseconds> best_of(const GroupTable& table,
@@ -37,10 +36,12 @@ struct Search {
     if (!has_equal_counts()) {
       return has_nested_ranges(table) ? best_nested(table, limit) : best_free(table, limit);
     }
-    const auto full = best_filled(table, Filling::full, limit);
-    if (options.short_ != Short::empty) return full;
-    const auto with = best_filled(table, Filling::placeholders, full.value_or(limit));
-    return with ? with : full;
+    std::optional<Nanoseconds> best;
+    for (const GroupTable& way : tables_for_equal_counts(table, options)) {
+      const auto found = best_filled(way, best.value_or(limit));
+      if (found) best = found;
+    }
+    return best;
   }
 
   // Every way to give each kept group of several units its range of ranks.

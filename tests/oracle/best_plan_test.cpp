@@ -184,11 +184,11 @@ TEST(BestPlan, MoreRulesNeverMakeAStepShorter) {
   Random random(2);
   for (int i = 0; i < 60; ++i) {
     const GroupTable table = random_table(random, 1 + random.below(4), "dynamic:any");
-    for (const Filling filling : {Filling::full, Filling::placeholders}) {
-      const auto lockstep = best_lockstep(table, filling, never);
-      const auto equal = best_equal(table, filling, never);
+    for (const GroupTable& way : tables_for_equal_counts(table, PlanOptions{})) {
+      const auto lockstep = best_lockstep(way, never);
+      const auto equal = best_equal(way, never);
       const auto piped =
-          best_pipelined(table, filling, {.stages = 1, .forward_share = 0.5}, Sync::step, never);
+          best_pipelined(way, {.stages = 1, .forward_share = 0.5}, Sync::step, never);
       EXPECT_EQ(equal.has_value(), lockstep.has_value()) << i;
       EXPECT_EQ(equal, piped) << i;  // a pipeline of one stage is none
       if (!equal) continue;
@@ -216,7 +216,7 @@ TEST(BestPlan, NoValidPlanIsFaster) {
     EXPECT_LE(*best, plan.predicted_step_ns) << to_json(plan);
     ++num_compared;
   }
-  EXPECT_GT(num_compared, 800);
+  EXPECT_GT(num_compared, 600);
 }
 
 }  // namespace

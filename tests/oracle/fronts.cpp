@@ -96,10 +96,8 @@ Times with_group(Times times, RankRange ranks, Nanoseconds cost) {
 // Slots are filled rank by rank, one after the other. A slot of placeholders alone helps nobody.
 class EqualSearch {
  public:
-  EqualSearch(Hope& hope, Filling filling)
-      : hope_(hope),
-        filling_(filling),
-        fronts_(2 * width() * (hope.table.all() + std::size_t{1})) {}
+  explicit EqualSearch(Hope& hope)
+      : hope_(hope), fronts_(2 * width() * (hope.table.all() + std::size_t{1})) {}
 
   void run() {
     const GroupTable& table = hope_.table;
@@ -132,7 +130,7 @@ class EqualSearch {
     const GroupTable& table = hope_.table;
     const UnitSet rest = table.all() ^ placed;
     for (const Times& times : front(placed, rank, has).times()) {
-      if (filling_ == Filling::placeholders) {
+      if (table.placeholder_costs[rank] < never) {
         const RankRange one{static_cast<std::int64_t>(rank), 1};
         const Times next = with_group(times, one, table.placeholder_costs[rank]);
         if (hope_.is_left(rest, next)) front(placed, rank + 1, has).add(next);
@@ -142,7 +140,6 @@ class EqualSearch {
         if (static_cast<std::size_t>(ranks.first) != rank) continue;
         for_each_part(rest, [&](UnitSet group) {
           if (group == 0 || table.cost(group, r) == never) return;
-          if (filling_ == Filling::placeholders && !table.is_inseparable(group)) return;
           const Times next = with_group(times, ranks, table.cost(group, r));
           if (!hope_.is_left(rest ^ group, next)) return;
           front(placed | group, rank + static_cast<std::size_t>(ranks.size), SlotHas::units)
@@ -153,7 +150,6 @@ class EqualSearch {
   }
 
   Hope& hope_;
-  Filling filling_;
   std::vector<Front> fronts_;
 };
 
@@ -177,13 +173,13 @@ std::vector<Nanoseconds> fastest_units(const GroupTable& table) {
 
 }  // namespace
 
-std::optional<Nanoseconds> best_equal(const GroupTable& table, Filling filling, Nanoseconds limit) {
+std::optional<Nanoseconds> best_equal(const GroupTable& table, Nanoseconds limit) {
   ISOCHRON_ASSERT(table.num_ranks <= most_ranks);
   const std::vector<Nanoseconds> areas = least_areas(table);
   const std::vector<Nanoseconds> fastest = fastest_units(table);
   return best_by_targets(table, limit, [&](Nanoseconds target) {
     Hope hope{table, areas, fastest, target};
-    EqualSearch(hope, filling).run();
+    EqualSearch(hope).run();
     return hope.best;
   });
 }

@@ -117,6 +117,14 @@ struct Question {
     return least == never ? never : paced(least, ranks);
   }
 
+  // Ranks that a unit of another group could be given: one, or those of a static group. None if no
+  // group may be as small.
+  [[nodiscard]] std::int64_t smallest_gift() const {
+    const ContextMode mode = context_mode(options.context);
+    if (mode.kind == ContextMode::Kind::fixed) return mode.size;
+    return options.min_context_size == 1 ? 1 : 0;
+  }
+
   // Where a unit that fits no admissible range may stand alone.
   [[nodiscard]] bool may_stand_alone_on(RankRange ranks) const {
     if (*options.oversize != Oversize::alone) return false;
@@ -126,15 +134,6 @@ struct Question {
 };
 
 }  // namespace
-
-bool GroupTable::is_inseparable(UnitSet set) const {
-  for (std::size_t i = 0; i < num_units; ++i) {
-    if ((set >> i & 1) != 0 && kin[i] != kin[static_cast<std::size_t>(std::countr_zero(set))]) {
-      return false;
-    }
-  }
-  return true;
-}
 
 GroupTable GroupTable::with_kin_on(std::size_t kind, std::size_t range) const {
   UnitSet relatives = 0;
@@ -181,6 +180,8 @@ std::optional<GroupTable> group_table(const Batch& batch, const Topology& topolo
     table.ranges.push_back(all_ranks);  // for those that stand alone, whatever the largest size
   }
   table.costs.assign((std::size_t{1} << units.size()) * table.ranges.size(), never);
+  table.can_give.assign(table.costs.size(), false);
+  const std::int64_t gift = question.smallest_gift();
   for (UnitSet set = 1; set <= table.all(); ++set) {
     const bool is_oversized = (set & oversized) != 0;
     if (is_oversized && std::popcount(set) > 1) continue;
@@ -190,12 +191,17 @@ std::optional<GroupTable> group_table(const Batch& batch, const Topology& topolo
       sequences.insert(sequences.end(), units[i].sequences.begin(), units[i].sequences.end());
     }
     if (question.has_too_many(sequences)) continue;
+    bool has_gift = false;
+    for (std::size_t i = 0; i < units.size() && gift > 0 && std::popcount(set) > 1; ++i) {
+      has_gift = has_gift || ((set >> i & 1) != 0 && question.holds({0, gift}, units[i].sequences));
+    }
     for (std::size_t r = 0; r < table.ranges.size(); ++r) {
       const RankRange ranks = table.ranges[r];
       const bool is_allowed = is_oversized ? question.may_stand_alone_on(ranks)
                                            : r < num_admissible && question.holds(ranks, sequences);
       if (is_allowed) {
         table.costs[set * table.ranges.size() + r] = question.group_cost(ranks, sequences);
+        table.can_give[set * table.ranges.size() + r] = has_gift;
       }
     }
   }
@@ -228,17 +234,39 @@ std::vector<Nanoseconds> least_areas(const GroupTable& table) {
   return areas;
 }
 
-std::vector<Nanoseconds> slot_costs(const GroupTable& table, Filling filling) {
+std::vector<GroupTable> tables_for_equal_counts(const GroupTable& table,
+                                                const PlanOptions& options) {
+  const ContextMode mode = context_mode(options.context);
+  const auto size = static_cast<std::size_t>(mode.size);  // 1 if dynamic
+  const std::size_t num_blocks = table.num_ranks / size;
+  const bool is_bound = options.keep_groups == KeepGroups::rank;
+  std::vector<GroupTable> tables;
+  for (UnitSet with = 0; with < UnitSet{1} << num_blocks; ++with) {  // blocks with placeholders
+    const bool is_all = with + 1 == UnitSet{1} << num_blocks;
+    if (with != 0 && (options.short_ != Short::empty || (!is_bound && !is_all))) continue;
+    GroupTable& result = tables.emplace_back(table);
+    for (std::size_t rank = 0; rank < table.num_ranks; ++rank) {
+      if ((with >> (rank / size) & 1) == 0) result.placeholder_costs[rank] = never;
+    }
+    for (std::size_t i = 0; i < table.costs.size(); ++i) {
+      const RankRange ranks = table.ranges[i % table.ranges.size()];
+      const auto block = static_cast<std::size_t>(ranks.first) / size;
+      const bool is_near = !is_bound || (ranks.size == mode.size && (with >> block & 1) != 0);
+      if (with != 0 && table.can_give[i] && is_near) result.costs[i] = never;
+    }
+  }
+  return tables;
+}
+
+std::vector<Nanoseconds> slot_costs(const GroupTable& table) {
   const std::size_t num_sets = table.all() + std::size_t{1};
   // from[rank][set]: the set on the ranks from `rank` on.
   std::vector<std::vector<Nanoseconds>> from(table.num_ranks + 1,
                                              std::vector<Nanoseconds>(num_sets, never));
   from[table.num_ranks][0] = 0;
   for (std::size_t rank = table.num_ranks; rank-- > 0;) {
-    if (filling == Filling::placeholders) {
-      for (std::size_t set = 0; set < num_sets; ++set) {
-        from[rank][set] = std::max(table.placeholder_costs[rank], from[rank + 1][set]);
-      }
+    for (std::size_t set = 0; set < num_sets; ++set) {
+      from[rank][set] = std::max(table.placeholder_costs[rank], from[rank + 1][set]);
     }
     for (std::size_t r = 0; r < table.ranges.size(); ++r) {
       const RankRange ranks = table.ranges[r];
@@ -247,7 +275,6 @@ std::vector<Nanoseconds> slot_costs(const GroupTable& table, Filling filling) {
       for (UnitSet set = 1; set <= table.all(); ++set) {
         for_each_part(set, [&](UnitSet part) {
           if (part == 0) return;
-          if (filling == Filling::placeholders && !table.is_inseparable(part)) return;
           const Nanoseconds longest = std::max(table.cost(part, r), behind[set ^ part]);
           from[rank][set] = std::min(from[rank][set], longest);
         });

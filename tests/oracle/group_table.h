@@ -21,29 +21,29 @@ using UnitSet = std::uint32_t;  // bit i: unit i
 // Above every cost: not allowed. Two of them still add up.
 inline constexpr Nanoseconds never = max_total_cost / 2;
 
-// How every rank comes to be in every slot, where counts are equal.
-enum class Filling {
-  full,          // every rank of a slot has units
-  placeholders,  // ranks may go without, but then no group holds units that could be apart
-};
-
 struct GroupTable {
   std::size_t num_units = 0;  // sequences, or prompt groups that stay in one micro-batch
   std::size_t num_ranks = 0;
   std::vector<RankRange> ranges;               // admissible ones, and all ranks
   std::vector<Nanoseconds> costs;              // at set * ranges.size() + range
   std::vector<Nanoseconds> placeholder_costs;  // of each rank
+  // At set * ranges.size() + range: such a group could give a unit to ranks that have none.
+  std::vector<bool> can_give;
   std::vector<std::size_t> kin;  // of each unit: equal for those that share a set of ranks
 
   [[nodiscard]] UnitSet all() const { return (UnitSet{1} << num_units) - 1; }
   [[nodiscard]] Nanoseconds cost(UnitSet set, std::size_t range) const {
     return costs[set * ranges.size() + range];
   }
-  // Units of the set could not be in groups apart: there is one, or they are kin.
-  [[nodiscard]] bool is_inseparable(UnitSet set) const;
   // The table in which all units like `kind` run on one range.
   [[nodiscard]] GroupTable with_kin_on(std::size_t kind, std::size_t range) const;
 };
+
+// The same groups without placeholders, and then every way to allow some: where there are
+// placeholders there is no group that could give them a unit. Units may go to any ranks, or only to
+// those where they are if prompt groups are kept on ranks.
+[[nodiscard]] std::vector<GroupTable> tables_for_equal_counts(const GroupTable& table,
+                                                              const PlanOptions& options);
 
 // The table for the first `num_units` units of a question, all of them if none is given. `options`
 // are resolved. Nothing if some unit fits nowhere.
@@ -55,8 +55,9 @@ struct GroupTable {
 // For each set the least rank time of any division of it into groups, whatever the order.
 [[nodiscard]] std::vector<Nanoseconds> least_areas(const GroupTable& table);
 
-// For each set the least duration of one slot that holds just these units and fills every rank.
-[[nodiscard]] std::vector<Nanoseconds> slot_costs(const GroupTable& table, Filling filling);
+// For each set the least duration of one slot that holds just these units and fills every rank, if
+// need be with placeholders.
+[[nodiscard]] std::vector<Nanoseconds> slot_costs(const GroupTable& table);
 
 // Calls visit(part) for every part of a set, the empty one and the whole included.
 template <class Visit>

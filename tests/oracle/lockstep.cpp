@@ -7,9 +7,8 @@
 
 namespace isochron::oracle {
 
-std::optional<Nanoseconds> best_lockstep(const GroupTable& table, Filling filling,
-                                         Nanoseconds limit) {
-  const std::vector<Nanoseconds> slot = slot_costs(table, filling);
+std::optional<Nanoseconds> best_lockstep(const GroupTable& table, Nanoseconds limit) {
+  const std::vector<Nanoseconds> slot = slot_costs(table);
   std::vector<Nanoseconds> best(slot.size(), never);
   best[0] = 0;
   for (UnitSet set = 1; set <= table.all(); ++set) {

@@ -95,9 +95,8 @@ Nanoseconds play(const std::vector<Slot>& slots, const Pipeline& pipeline, std::
 
 // Sync microbatch: a slot is as long as its slowest group on every rank. Longer slots never make a
 // step shorter, so each set of units takes its shortest slot.
-Nanoseconds best_in_lockstep(const GroupTable& table, Filling filling, const Pipeline& pipeline,
-                             Nanoseconds limit) {
-  const std::vector<Nanoseconds> slot_cost = slot_costs(table, filling);
+Nanoseconds best_in_lockstep(const GroupTable& table, const Pipeline& pipeline, Nanoseconds limit) {
+  const std::vector<Nanoseconds> slot_cost = slot_costs(table);
   Nanoseconds best = limit;
   for_each_partition(table.num_units, table.num_units,
                      [&](const std::vector<std::size_t>& slot_of, std::size_t num_slots) {
@@ -119,12 +118,8 @@ Nanoseconds best_in_lockstep(const GroupTable& table, Filling filling, const Pip
 
 class PlanSearch {
  public:
-  PlanSearch(const GroupTable& table, Filling filling, const Pipeline& pipeline, Nanoseconds limit)
-      : table_(table),
-        filling_(filling),
-        pipeline_(pipeline),
-        areas_(least_areas(table)),
-        best_(limit) {}
+  PlanSearch(const GroupTable& table, const Pipeline& pipeline, Nanoseconds limit)
+      : table_(table), pipeline_(pipeline), areas_(least_areas(table)), best_(limit) {}
 
   Nanoseconds run() {
     open_slot(table_.all());
@@ -158,7 +153,7 @@ class PlanSearch {
       if (rest != rest_at_open) open_slot(rest);
       return;
     }
-    if (filling_ == Filling::placeholders) {
+    if (table_.placeholder_costs[rank] < never) {
       place({{static_cast<std::int64_t>(rank), 1}, table_.placeholder_costs[rank]}, rest,
             rest_at_open);
     }
@@ -166,7 +161,6 @@ class PlanSearch {
       if (static_cast<std::size_t>(table_.ranges[r].first) != rank) continue;
       for_each_part(rest, [&](UnitSet group) {
         if (group == 0 || table_.cost(group, r) == never) return;
-        if (filling_ == Filling::placeholders && !table_.is_inseparable(group)) return;
         place({table_.ranges[r], table_.cost(group, r)}, rest ^ group, rest_at_open);
       });
     }
@@ -181,7 +175,6 @@ class PlanSearch {
   }
 
   const GroupTable& table_;
-  Filling filling_;
   const Pipeline& pipeline_;
   std::vector<Nanoseconds> areas_;
   Nanoseconds best_;
@@ -191,11 +184,11 @@ class PlanSearch {
 
 }  // namespace
 
-std::optional<Nanoseconds> best_pipelined(const GroupTable& table, Filling filling,
-                                          const Pipeline& pipeline, Sync sync, Nanoseconds limit) {
+std::optional<Nanoseconds> best_pipelined(const GroupTable& table, const Pipeline& pipeline,
+                                          Sync sync, Nanoseconds limit) {
   // A plan that waits after every slot is no faster than the same plan without: a start.
-  Nanoseconds best = best_in_lockstep(table, filling, pipeline, limit);
-  if (sync == Sync::step) best = PlanSearch(table, filling, pipeline, best).run();
+  Nanoseconds best = best_in_lockstep(table, pipeline, limit);
+  if (sync == Sync::step) best = PlanSearch(table, pipeline, best).run();
   return best < limit ? std::optional(best) : std::nullopt;
 }
 

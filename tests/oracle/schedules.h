@@ -33,13 +33,11 @@ std::optional<Nanoseconds> best_by_targets(const GroupTable& table, Nanoseconds 
 // Sync step, free counts, any ranges.
 [[nodiscard]] std::optional<Nanoseconds> best_free(const GroupTable& table, Nanoseconds limit);
 
-// Sync step, equal counts.
-[[nodiscard]] std::optional<Nanoseconds> best_equal(const GroupTable& table, Filling filling,
-                                                    Nanoseconds limit);
+// Sync step, equal counts; placeholders where the table has a cost for them, here and below.
+[[nodiscard]] std::optional<Nanoseconds> best_equal(const GroupTable& table, Nanoseconds limit);
 
 // Sync microbatch.
-[[nodiscard]] std::optional<Nanoseconds> best_lockstep(const GroupTable& table, Filling filling,
-                                                       Nanoseconds limit);
+[[nodiscard]] std::optional<Nanoseconds> best_lockstep(const GroupTable& table, Nanoseconds limit);
 
 // 1F1B over several stages.
 struct Pipeline {
@@ -48,7 +46,7 @@ struct Pipeline {
   double forward_share = 0;  // 1 if the pass is forward only
 };
 
-[[nodiscard]] std::optional<Nanoseconds> best_pipelined(const GroupTable& table, Filling filling,
+[[nodiscard]] std::optional<Nanoseconds> best_pipelined(const GroupTable& table,
                                                         const Pipeline& pipeline, Sync sync,
                                                         Nanoseconds limit);
 
