@@ -2,23 +2,36 @@
 # Installs the packages of the named sections of packages.txt, if any is missing: setup.sh program tests
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+venv="$here/../.venv"
+distribution="$(. /etc/os-release && echo "$ID")"
+
+packages_of() { sed -n "s#^$1: ##p" "$here/packages.txt"; }
 
 missing=()
+missing_python=()
 for section in "$@"; do
-  packages="$(sed -n "s/^$section: //p" "$here/packages.txt")"
-  [[ -n "$packages" ]] || { echo "isochron: [setup] no section \"$section\" in packages.txt" >&2; exit 2; }
-  for package in $packages; do
+  [[ -n "$(packages_of "$section")" ]] || { echo "isochron: [setup] no section \"$section\" in packages.txt" >&2; exit 2; }
+  for package in $(packages_of "$section") $(packages_of "$section/$distribution"); do
     state="$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)"
     [[ "$state" == installed ]] || missing+=("$package")
   done
+  for package in $(packages_of "$section/python"); do
+    grep -qsx "$package" "$venv/installed.txt" || missing_python+=("$package")
+  done
 done
-[[ ${#missing[@]} -gt 0 ]] || exit 0
 
-if [[ "$(id -u)" != 0 ]]; then
+if [[ ${#missing[@]} -gt 0 && "$(id -u)" != 0 ]]; then
   echo "isochron: [setup] packages are missing; install them with" >&2
   echo "  sudo apt-get update && sudo apt-get install -y --no-install-recommends ${missing[*]}" >&2
   exit 3
 fi
-export DEBIAN_FRONTEND=noninteractive
-apt-get update -q
-apt-get install -y -q --no-install-recommends "${missing[@]}"
+if [[ ${#missing[@]} -gt 0 ]]; then
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get update -q
+  apt-get install -y -q --no-install-recommends "${missing[@]}"
+fi
+if [[ ${#missing_python[@]} -gt 0 ]]; then
+  [[ -x "$venv/bin/pip" ]] || python3 -m venv "$venv"
+  "$venv/bin/pip" install -q --disable-pip-version-check "${missing_python[@]}"
+  printf '%s\n' "${missing_python[@]}" >> "$venv/installed.txt"
+fi

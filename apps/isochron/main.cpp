@@ -75,12 +75,14 @@ ExitCode run(const std::vector<std::string>& arguments) {
       "  isochron balance --lengths builtin:1024 --ranks 16\n"
       "  isochron pack --lengths lengths.txt --capacity 16384\n"
       "  isochron check result.json\n"
+      "  isochron report plan.json\n"
       "Help of a verb: isochron balance --help\n"
       "Exit: 0 done, 1 invalid, infeasible or unknown, 2 bad input, 3 a file or the machine "
       "failed");
   program.get_formatter()->column_width(42);  // of the longest flag and its values
   program.require_subcommand(1);
-  const std::vector<Verb> verbs = {add_balance(program), add_pack(program), add_check(program)};
+  const std::vector<Verb> verbs = {add_balance(program), add_pack(program), add_check(program),
+                                   add_simulate(program), add_report(program)};
   require_known_words(arguments, program, verbs);
 
   const std::string where = arguments[0].starts_with('-') ? "command line" : arguments[0];

@@ -22,5 +22,7 @@ struct Verb {
 [[nodiscard]] Verb add_balance(CLI::App& program);
 [[nodiscard]] Verb add_pack(CLI::App& program);
 [[nodiscard]] Verb add_check(CLI::App& program);
+[[nodiscard]] Verb add_simulate(CLI::App& program);
+[[nodiscard]] Verb add_report(CLI::App& program);
 
 }  // namespace isochron

@@ -103,10 +103,10 @@ std::string item_text(const StepPlan& plan, const std::vector<SequenceId>& item)
 // Marks what fits no group, or says why there is no plan.
 std::optional<std::string> apply_oversize(const StepPlan& plan, Problem& problem) {
   const PlanOptions& options = plan.options;
-  if (problem.sizes().empty()) {
+  if (problem.sizes().empty() && options.oversize != Oversize::alone) {
     return fmt::format("the cost model admits no group that context {} allows", options.context);
   }
-  const std::int32_t widest = problem.sizes().back();
+  const std::int32_t widest = problem.sizes().empty() ? 0 : problem.sizes().back();
   for (ItemId item = 0; item < problem.num_items(); ++item) {
     const auto& ids = problem.work().items[static_cast<std::size_t>(item)];
     const auto sizes = problem.sizes();
@@ -125,12 +125,14 @@ std::optional<std::string> apply_oversize(const StepPlan& plan, Problem& problem
                          "group may have",
                          item_text(plan, ids), plan.topology.capacity, widest);
     }
-    if (is_dynamic && widest != plan.topology.ranks) {
-      return fmt::format("{} exceeds the capacity {} and cannot run alone: no group may have all "
-                         "{} ranks",
+    // On all ranks where sizes are dynamic, whatever the largest size.
+    const std::int32_t alone_size = is_dynamic ? plan.topology.ranks : widest;
+    if (problem.cheapest_price(alone_size) < 0) {
+      return fmt::format("{} exceeds the capacity {} and cannot run alone: the cost model has no "
+                         "exchange for all {} ranks",
                          item_text(plan, ids), plan.topology.capacity, plan.topology.ranks);
     }
-    problem.set_alone(item);
+    problem.set_alone(item, alone_size);
   }
   for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
     const auto sizes = problem.sizes();
@@ -256,8 +258,10 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
       const bool is_fixed = context_mode(plan.options.context).kind == ContextMode::Kind::fixed;
       const PipelineShape& shape = topology.pipeline;
       const std::int32_t multiple = shape.virtual_ > 1 ? shape.group : 1;
-      const bool is_filled = is_fixed ? fill_cells(problem, multiple, slots)
-                                      : widen(problem, multiple, slots);
+      const bool is_filled =
+          (!is_fixed && widen(problem, multiple, slots)) ||
+          fill_groups(problem, is_fixed ? problem.sizes().front() : problem.sizes().back(),
+                      multiple, slots);
       if (!is_filled) {
         reason = fmt::format(
             "{} {} cannot fill equally many slots on {} ranks without placeholders",

@@ -78,6 +78,7 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
     sizes_.push_back(size);
     if (cheapest_price(size) < 0) sizes_.pop_back();
   }
+  max_size_ = sizes_.empty() ? 0 : sizes_.back();
   is_plain_ = work_.bundles.size() == work_.items.size() &&
               std::all_of(work_.items.begin(), work_.items.end(),
                           [](const auto& item) { return item.size() == 1; });
@@ -91,7 +92,9 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
   }
 }
 
-void Problem::set_alone(ItemId item) {
+void Problem::set_alone(ItemId item, std::int32_t size) {
+  alone_size_ = size;
+  if (sizes_.empty() || sizes_.back() < size) sizes_.push_back(size);
   is_alone_.resize(work_.items.size(), false);
   is_alone_[static_cast<std::size_t>(item)] = true;
 }
@@ -207,6 +210,7 @@ Nanoseconds Problem::least_fixed(std::int32_t size) const {
 }
 
 Tokens Problem::tokens(std::int32_t size, ItemId item) const {
+  if (is_alone(item)) return capacity() * size;
   if (size == 1) return tokens_of_one_[static_cast<std::size_t>(item)];
   Tokens sum = 0;
   for (const SequenceId id : work_.items[static_cast<std::size_t>(item)]) {
@@ -216,7 +220,8 @@ Tokens Problem::tokens(std::int32_t size, ItemId item) const {
 }
 
 bool Problem::item_fits(std::int32_t size, ItemId item) const {
-  if (is_alone(item)) return size == sizes_.back();
+  if (is_alone(item)) return size == alone_size_;
+  if (size > max_size_) return false;
   return tokens(size, item) <= capacity() * size &&
          (options_.max_sequences == 0 || num_sequences(item) <= options_.max_sequences);
 }

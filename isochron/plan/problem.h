@@ -56,8 +56,8 @@ class Problem {
   [[nodiscard]] std::span<const ItemId> items_of(BundleId bundle) const { return work_.bundles[static_cast<std::size_t>(bundle)]; }
   [[nodiscard]] bool is_alone(ItemId item) const { return !is_alone_.empty() && is_alone_[static_cast<std::size_t>(item)]; }
 
-  // The item exceeds every size: it takes the widest alone.
-  void set_alone(ItemId item);
+  // The item exceeds every size: it runs alone on `size` ranks, which others may not have.
+  void set_alone(ItemId item, std::int32_t size);
 
   // Sizes that a group may have, ascending, and where groups of a size may start.
   [[nodiscard]] std::span<const std::int32_t> sizes() const { return sizes_; }
@@ -84,7 +84,7 @@ class Problem {
   // Whether no link is cheaper than one of a smaller block.
   [[nodiscard]] bool has_ordered_links() const { return has_ordered_links_; }
 
-  // Padded tokens of an item on a group of `size`.
+  // Padded tokens of an item on a group of `size`; an item that stands alone takes all there is.
   [[nodiscard]] Tokens tokens(std::int32_t size, ItemId item) const;
   [[nodiscard]] std::int32_t num_sequences(ItemId item) const { return static_cast<std::int32_t>(work_.items[static_cast<std::size_t>(item)].size()); }
   // Whether a group of `size` may hold the bundle: each of its items keeps the capacity by itself.
@@ -112,6 +112,8 @@ class Problem {
   PlanOptions options_;
   Nanoseconds microbatch_ = 0;
   std::vector<bool> is_alone_;  // items over the capacity; empty: none
+  std::int32_t alone_size_ = 0;
+  std::int32_t max_size_ = 0;  // of all others
   bool is_aligned_ = true;
   bool has_ordered_links_ = true;
   bool is_everywhere_ = true;

@@ -192,10 +192,15 @@ bool widen(const Problem& problem, std::int32_t multiple, DraftSlots& slots) {
                first <= group.ranks.first && first + size <= problem.num_ranks(); first += step) {
             const RankRange ranks{.first = first, .size = size};
             Tokens tokens = 0;
-            for (const ItemId item : group.items) tokens += problem.tokens(size, item);
+            bool is_small = true;
+            for (const ItemId item : group.items) {
+              tokens += problem.tokens(size, item);
+              is_small = is_small && problem.item_fits(size, item);
+            }
             const auto begin = group_of.begin() + first;
             const bool is_free = first + size >= group.ranks.first + group.ranks.size &&
-                                 tokens <= problem.capacity() * size && problem.price_of(ranks) >= 0 &&
+                                 is_small && tokens <= problem.capacity() * size &&
+                                 problem.price_of(ranks) >= 0 &&
                                  std::all_of(begin, begin + size, [&](std::int32_t other) {
                                    return other < 0 || other == static_cast<std::int32_t>(g);
                                  });
@@ -241,10 +246,11 @@ bool widen(const Problem& problem, std::int32_t multiple, DraftSlots& slots) {
   return true;
 }
 
-bool fill_cells(const Problem& problem, std::int32_t multiple, DraftSlots& slots) {
-  if (problem.options().keep_groups == KeepGroups::rank) return false;
-  const std::int32_t size = problem.sizes().front();
+bool fill_groups(const Problem& problem, std::int32_t size, std::int32_t multiple,
+                 DraftSlots& slots) {
   const std::int32_t num_cells = problem.num_ranks() / size;
+  if (problem.num_ranks() % size != 0) return false;
+  if (problem.options().keep_groups == KeepGroups::rank && num_cells > 1) return false;
   const PriceId price = problem.cheapest_price(size);
   const auto count = static_cast<std::size_t>(problem.num_items());
   std::vector<Nanoseconds> costs(count);
@@ -252,6 +258,7 @@ bool fill_cells(const Problem& problem, std::int32_t multiple, DraftSlots& slots
   std::vector<std::int32_t> sizes(count);
   for (std::size_t i = 0; i < count; ++i) {
     const auto item = static_cast<ItemId>(i);
+    if (!problem.item_fits(size, item)) return false;
     costs[i] = problem.item_cost(price, item);
     tokens[i] = std::min(problem.tokens(size, item), problem.capacity() * size);
     sizes[i] = problem.num_sequences(item);

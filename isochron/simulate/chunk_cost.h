@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "isochron/step/plan_options.h"
@@ -7,7 +8,7 @@
 
 namespace isochron {
 
-// What one micro-batch costs in a pass over the whole model.
+// What one micro-batch costs in a pass over the whole model; both parts together at most 2^62.
 struct PassCost {
   Nanoseconds forward = 0;
   Nanoseconds backward = 0;  // 0 if the pass is forward only
@@ -38,9 +39,10 @@ class ChunkCosts {
   void add(const PassCost& cost);
   void clear() { table_.clear(); }
 
+  [[nodiscard]] std::size_t width() const { return width_; }
   [[nodiscard]] std::size_t num_rows() const { return table_.size() / width_; }
-  [[nodiscard]] const Nanoseconds* row(std::size_t index) const {
-    return table_.data() + index * width_;
+  [[nodiscard]] std::span<const Nanoseconds> row(std::size_t index) const {
+    return {table_.data() + index * width_, width_};
   }
   // Where an operation finds its cost in a row.
   [[nodiscard]] std::size_t column(std::int32_t chunk, bool is_backward) const {

@@ -3,10 +3,10 @@
 // Slot: a slot visits all chunks, down and up. Stage: a stage runs everything, after the first slot
 // has come down to it and before the last one has gone up.
 //
-// Turn (1F1B without virtual stages): a path stays on stage s up to the forward of slot k, goes
-// down with it to the last stage, d stages below, stays there to the backward of a slot j at or
-// after k, goes up with that to s and stays. It meets every forward but those of the d slots after
-// j, and every backward but those of the d slots before k:
+// Journey (virtual stages): journey_bound.cpp. Turn (1F1B without virtual stages): a path stays on
+// stage s up to the forward of slot k, goes down with it to the last stage, d stages below, stays
+// there to the backward of a slot j at or after k, goes up with that to s and stays. It meets every
+// forward but those of the d slots after j, and every backward but those of the d slots before k:
 //
 //   stage s   F F F B F B [k]           . . . .  [j] F B F B B
 //   last                    k B F B F B F  j
@@ -26,6 +26,7 @@
 #include <queue>
 
 #include "isochron/core/int128.h"
+#include "isochron/simulate/journey_bound.h"
 
 namespace isochron {
 
@@ -47,6 +48,7 @@ class ChunkTable {
   [[nodiscard]] Nanoseconds backward(std::size_t slot, std::int32_t chunk) const {
     return costs_.row(slot)[costs_.column(chunk, true)];
   }
+  [[nodiscard]] const ChunkCosts& rows() const { return costs_; }
 
  private:
   ChunkCosts costs_;
@@ -296,20 +298,20 @@ Int128 turn_gain(const Side& down, const Side& up, std::size_t depth, bool is_de
   if (!is_deepest) return best;
 
   constexpr std::size_t max_slots = 32;  // joint gains take O(slots) each; the top ones decide
-  for (const auto& [weight_down, weight_up] : mean_weights(down, up)) {
+  for (const Weights& weights : mean_weights(down, up)) {
     const auto estimate = [&](std::size_t slot) {
-      return weight_down * rises[slot] + weight_up * falls[slot];
+      return weights.down * rises[slot] + weights.up * falls[slot];
     };
     std::stable_sort(slots.begin(), slots.end(),
                      [&](std::size_t a, std::size_t b) { return estimate(a) > estimate(b); });
     for (std::size_t i = 0; i < std::min(max_slots, slots.size()); ++i) {
       const std::size_t slot = slots[i];
-      const Int128 joint = joint_gain(down, up, slot, depth, {weight_down, weight_up});
+      const Int128 joint = joint_gain(down, up, slot, depth, weights);
       best = std::max(
           best,
-          weight_down <= weight_up
-              ? rounded_up(joint + (weight_up - weight_down) * rise_beside[slot], weight_up)
-              : rounded_up(joint + (weight_down - weight_up) * fall_beside[slot], weight_down));
+          weights.down <= weights.up
+              ? rounded_up(joint + (weights.up - weights.down) * rise_beside[slot], weights.up)
+              : rounded_up(joint + (weights.down - weights.up) * fall_beside[slot], weights.down));
     }
   }
   return best;
@@ -361,7 +363,9 @@ Nanoseconds order_bound(std::span<const PassCost> costs, const PipelineShape& sh
   if (costs.empty()) return 0;
   const ChunkTable table(costs, shape);
   Int128 bound = std::max(slot_bound(table, shape, pass), stages_bound(table, shape, pass));
-  if (shape.virtual_ == 1 && shape.stages > 1) {
+  if (shape.virtual_ > 1 && pass == Pass::train) {
+    bound = std::max(bound, journey_bound(table.rows(), shape));
+  } else if (shape.virtual_ == 1 && shape.stages > 1) {
     bound = std::max(bound,
                      pass == Pass::train ? turn_bound(table, shape) : forward_bound(table, shape));
   }

@@ -62,7 +62,13 @@ MicrobatchOrder order_microbatches(std::span<const PipelineItem> items, const Pi
         .time_ns = time.makespan(rows, order)};
   };
   const std::int64_t work = num_operations(shape, options.pass, items.size());
-  return result_of(find_order(sizes, lower_bound_ns, num_evaluations(options.max_work, work), rule),
+  const auto start = is_limited ? spread_order(bytes, static_cast<std::size_t>(shape.stages))
+                                : std::vector<std::int32_t>{};
+  return result_of(find_order({.sizes = sizes,
+                               .lower_bound_ns = lower_bound_ns,
+                               .max_evaluations = num_evaluations(options.max_work, work),
+                               .start = start},
+                              rule),
                    lower_bound_ns);
 }
 
@@ -115,13 +121,17 @@ MicrobatchOrder order_slots(const StepPlan& plan, std::int64_t max_work) {
   const Nanoseconds lower_bound_ns = slots_bound(player);
   const std::int64_t max_bytes = plan.options.max_activation_bytes;
   std::vector<Nanoseconds> sizes;
+  std::vector<double> bytes;     // of the fullest group
   std::size_t num_visitors = 0;  // a group takes as much work as it has ranks
   for (std::int32_t slot = 0; slot < player.num_slots(); ++slot) {
     const PassCost slowest = slowest_of(player.groups(slot));
     sizes.push_back(slowest.forward + slowest.backward);
+    double fullest = 0;
     for (const PlayedGroup& group : player.groups(slot)) {
+      fullest = std::max(fullest, group.activation_bytes);
       num_visitors += static_cast<std::size_t>(group.ranks.size);
     }
+    bytes.push_back(fullest);
   }
   for (std::int32_t rank = 0; max_bytes > 0 && rank < player.num_ranks(); ++rank) {
     if (peak_bytes_bound(player, rank) > max_bytes) {
@@ -138,7 +148,14 @@ MicrobatchOrder order_slots(const StepPlan& plan, std::int64_t max_work) {
                                                        Nanoseconds, Nanoseconds) {})};
   };
   const std::int64_t work = num_operations(player.shape(), player.pass(), num_visitors);
-  return result_of(find_order(sizes, lower_bound_ns, num_evaluations(max_work, work), rule),
+  const auto start = max_bytes > 0
+                         ? spread_order(bytes, static_cast<std::size_t>(player.shape().stages))
+                         : std::vector<std::int32_t>{};
+  return result_of(find_order({.sizes = sizes,
+                               .lower_bound_ns = lower_bound_ns,
+                               .max_evaluations = num_evaluations(max_work, work),
+                               .start = start},
+                              rule),
                    lower_bound_ns);
 }
 

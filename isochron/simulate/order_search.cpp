@@ -23,15 +23,16 @@ using Places = std::vector<std::int32_t>;
 constexpr std::size_t max_enumerated = 6;            // 720 orders
 constexpr std::int64_t num_shares = 16;              // of the things on the rising side
 constexpr std::int64_t evaluations_per_thing = 300;  // of one round: longer ones find no more
+constexpr std::int64_t max_idle_rounds = 4;          // without a better order
 constexpr std::int64_t first_threshold = 64;  // part of the gap to the bound that a move may lose
 
 class Search {
  public:
-  Search(std::span<const Nanoseconds> sizes, Nanoseconds lower_bound_ns,
-         std::int64_t max_evaluations, const OrderRule& rule)
-      : sizes_(sizes),
-        lower_bound_ns_(lower_bound_ns),
-        evaluations_left_(max_evaluations),
+  Search(const OrderQuestion& question, const OrderRule& rule)
+      : sizes_(question.sizes),
+        lower_bound_ns_(question.lower_bound_ns),
+        evaluations_left_(question.max_evaluations),
+        start_(question.start.begin(), question.start.end()),
         rule_(rule) {}
 
   FoundOrder run() {
@@ -47,8 +48,15 @@ class Search {
       best_.is_best = true;
       return best_;
     }
+    if (!start_.empty() && evaluations_left_ > 0) offer(start_);
     try_shares();
-    for (std::uint64_t round = 0; evaluations_left_ > 0 && !is_done(); ++round) wander(round);
+    std::int64_t num_idle = 0;
+    for (std::uint64_t round = 0; num_idle < max_idle_rounds && evaluations_left_ > 0; ++round) {
+      const OrderScore before = best_.score;
+      wander(round);
+      if (is_done()) break;
+      num_idle = best_.score < before ? 0 : num_idle + 1;
+    }
     return finished();
   }
 
@@ -172,15 +180,32 @@ class Search {
   std::span<const Nanoseconds> sizes_;
   Nanoseconds lower_bound_ns_;
   std::int64_t evaluations_left_;
+  Places start_;
   const OrderRule& rule_;
   FoundOrder best_;
 };
 
 }  // namespace
 
-FoundOrder find_order(std::span<const Nanoseconds> sizes, Nanoseconds lower_bound_ns,
-                      std::int64_t max_evaluations, const OrderRule& rule) {
-  return Search(sizes, lower_bound_ns, max_evaluations, rule).run();
+FoundOrder find_order(const OrderQuestion& question, const OrderRule& rule) {
+  return Search(question, rule).run();
+}
+
+std::vector<std::int32_t> spread_order(std::span<const double> sizes, std::size_t width) {
+  Places descending(sizes.size());
+  std::iota(descending.begin(), descending.end(), 0);
+  std::stable_sort(descending.begin(), descending.end(), [&](std::int32_t a, std::int32_t b) {
+    return sizes[static_cast<std::size_t>(a)] > sizes[static_cast<std::size_t>(b)];
+  });
+  Places order(sizes.size());
+  auto next = descending.begin();
+  for (std::size_t first = 0; first < width; ++first) {
+    std::vector<std::size_t> places;
+    for (std::size_t place = first; place < order.size(); place += width) places.push_back(place);
+    if (first % 2 == 1) std::reverse(places.begin(), places.end());
+    for (const std::size_t place : places) order[place] = *next++;
+  }
+  return order;
 }
 
 }  // namespace isochron

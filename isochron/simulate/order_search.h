@@ -26,11 +26,22 @@ struct FoundOrder {
   bool is_best = false;  // proved: it meets the lower bound, or all orders were tried
 };
 
+struct OrderQuestion {
+  std::span<const Nanoseconds> sizes;  // of the things to order: roughly what each takes
+  Nanoseconds lower_bound_ns = 0;      // no order takes less
+  // Calls of the rule. At most these, but the input and small_ends() are always judged.
+  std::int64_t max_evaluations = 0;
+  std::span<const std::int32_t> start = {};  // one more order to begin with, if it is the best
+};
+
 // Searches for the order of things with the least score, never worse than 0, 1, 2, .. and than
-// small_ends(sizes). `lower_bound_ns` holds for every order. Tries all orders of up to six things
-// if the budget holds them; otherwise the number of calls of the rule is at most max_evaluations,
-// but at least two. Equal inputs give equal orders on every machine.
-[[nodiscard]] FoundOrder find_order(std::span<const Nanoseconds> sizes, Nanoseconds lower_bound_ns,
-                                    std::int64_t max_evaluations, const OrderRule& rule);
+// small_ends(sizes). Tries all orders of up to six things if the budget holds them. Gives up before
+// the end of the budget when it finds no more. Equal inputs give equal orders on every machine.
+[[nodiscard]] FoundOrder find_order(const OrderQuestion& question, const OrderRule& rule);
+
+// An order in which any `width` consecutive things have about the same sum: the largest come first
+// in every width-th place, the next largest behind them, and so on, in turn from either end.
+[[nodiscard]] std::vector<std::int32_t> spread_order(std::span<const double> sizes,
+                                                     std::size_t width);
 
 }  // namespace isochron

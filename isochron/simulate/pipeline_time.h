@@ -16,8 +16,7 @@ class PipelineTime {
   // Throws what pipeline_schedule() throws.
   PipelineTime(const PipelineShape& shape, std::int32_t num_slots, Pass pass);
 
-  // Until the last operation ends; 2^62 + 1 for anything longer than 2^62. Costs are 0 to 2^62, one
-  // per slot.
+  // Until the last operation ends; 2^62 + 1 for anything longer than 2^62. One cost per slot.
   [[nodiscard]] Nanoseconds makespan(std::span<const PassCost> cost_of_slot);
 
   // The same for rows of `costs`, which was made for the same shape, in the order in which the
@@ -30,15 +29,17 @@ class PipelineTime {
   struct Step {
     std::uint32_t slot;
     std::uint32_t stage;
-    std::size_t column;
-    std::uint64_t delay;  // until the next chunk of the slot has its input
+    std::uint32_t cell;     // of cost_of_slot_
+    std::uint32_t is_sent;  // 1 if the next chunk of the slot waits for a transfer, else 0
   };
 
-  std::vector<Step> steps_;  // in an order in which they can run
   ChunkCosts costs_;
+  std::uint64_t transfer_;
+  std::vector<Step> steps_;  // in an order in which they can run
   std::vector<std::int32_t> identity_;
-  std::vector<std::uint64_t> free_;   // of each stage
-  std::vector<std::uint64_t> ready_;  // of each slot
+  std::vector<Nanoseconds> cost_of_slot_;  // rows of costs, in the order of the slots
+  std::vector<std::uint64_t> free_;        // of each stage
+  std::vector<std::uint64_t> ready_;       // of each slot
 };
 
 }  // namespace isochron

@@ -42,7 +42,7 @@ Json json_of(const Arguments& arguments, int exit_code = 0) {
 TEST(CommandLine, ShowsItsVersionAndHelp) {
   EXPECT_EQ(run_program({"--version"}).out, "isochron 0.1.0\n");
   EXPECT_THAT(run_program({"--help"}).out, HasSubstr("isochron check result.json"));
-  for (const char* verb : {"balance", "pack", "check"}) {
+  for (const char* verb : {"balance", "pack", "check", "simulate", "report"}) {
     const Finished help = run_program({verb, "--help"});
     EXPECT_EQ(help.exit_code, 0);
     EXPECT_EQ(help.err, "");
@@ -52,8 +52,10 @@ TEST(CommandLine, ShowsItsVersionAndHelp) {
 }
 
 TEST(CommandLine, NamesWhatIsWrongWithTheCall) {
-  EXPECT_EQ(error_line({}, 2),
-            "isochron: [command line] a verb is missing, must be one of balance, pack, check");
+  EXPECT_EQ(
+      error_line({}, 2),
+      "isochron: [command line] a verb is missing, must be one of balance, pack, check, simulate, "
+      "report");
   EXPECT_EQ(error_line({"balanse"}, 2),
             "isochron: [command line] unknown verb \"balanse\", did you mean \"balance\"?");
   EXPECT_EQ(error_line({"--versoin"}, 2),

@@ -121,6 +121,18 @@ TEST(OrderBound, SeesALargeSlotThatNothingHides) {
   EXPECT_EQ(order_bound(costs, {.stages = 4}, Pass::train), 27 + 300 + 900 - 9);
 }
 
+TEST(OrderBound, SeesALargeSlotThatVirtualStagesDoNotHide) {
+  // Two stages of two chunks, (1, 2) per chunk three times and (100, 200) once. All work of a stage
+  // is 2 * (3 * 3 + 300); the large slot adds the other stage, 600, less what stage 0 runs from its
+  // first forward to its last backward: wherever it stands no more than all that the others have.
+  std::vector<PassCost> costs(3, {4, 8});
+  costs.push_back({400, 800});
+  const Nanoseconds bound =
+      order_bound(costs, {.stages = 2, .virtual_ = 2, .group = 2}, Pass::train);
+  EXPECT_GT(bound, 1200);
+  EXPECT_LE(bound, 618 + 600);
+}
+
 TEST(OrderBound, LeavesLittleBelowSmallEndsOfLongTailedSlots) {
   // The known bound leaves 24 % here.
   double sum = 0;
@@ -143,12 +155,14 @@ TEST(OrderBound, LeavesLittleBelowSmallEndsOfLongTailedSlots) {
 }
 
 TEST(OrderBound, StopsAboveTheLargestTotal) {
-  const std::vector<PassCost> costs(20, {max_total_cost, max_total_cost});
+  const Nanoseconds half = max_total_cost / 2;
+  const std::vector<PassCost> costs(20, {half, half});
   EXPECT_EQ(order_bound(costs, {.stages = 4, .transfer_ns = max_total_cost}, Pass::train),
             max_total_cost + 1);
+  EXPECT_EQ(order_bound(costs, {.stages = 4, .virtual_ = 2, .group = 4}, Pass::train),
+            max_total_cost + 1);
   EXPECT_EQ(order_bound({}, {.stages = 4}, Pass::train), 0);
-  EXPECT_EQ(order_bound(std::vector<PassCost>{{max_total_cost / 2, max_total_cost / 2}},
-                        {.stages = 4}, Pass::train),
+  EXPECT_EQ(order_bound(std::vector<PassCost>{{half, half}}, {.stages = 4}, Pass::train),
             max_total_cost);
 }
 

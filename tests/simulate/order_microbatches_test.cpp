@@ -8,6 +8,7 @@
 
 #include "isochron/core/order.h"
 #include "isochron/simulate/order_memory.h"
+#include "isochron/simulate/order_search.h"
 #include "isochron/simulate/pipeline_time.h"
 #include "isochron/simulate/simulate.h"
 #include "tests/simulate/best_order.h"
@@ -175,7 +176,7 @@ TEST(OrderMicrobatches, KeepsTheMemoryLimitWhereAnOrderDoes) {
 }
 
 TEST(OrderMicrobatches, KeepsTheMemoryLimitOfManyMicrobatches) {
-  // Large and small in turn is what a limit of one large and three small on four stages asks for.
+  // Four slots are in flight; a limit of 203 lets two of them be large, 100 per stage.
   std::vector<PipelineItem> items(8, {.cost = {100, 200}, .activation_bytes = 400});
   items.insert(items.end(), 24, {.cost = {10, 20}, .activation_bytes = 4});
   const PipelineShape shape = {.stages = 4};
@@ -196,12 +197,12 @@ TEST(OrderMicrobatches, SaysWhetherALimitIsOutOfReachOrWasNotReached) {
   EXPECT_EQ(order_microbatches(items, shape, {.max_activation_bytes = 39}).status,
             Status::infeasible);  // four in flight hold 40
   EXPECT_EQ(order_microbatches(items, shape, {.max_activation_bytes = 40}).status, Status::optimal);
-  // 100 on positions 0, 4 and 8 alone keeps 115, which no bound excludes and no search is for.
+  // Three of 100 per stage must be apart by the four in flight: 100 + 3 * 10.
   items[3].activation_bytes = items[4].activation_bytes = items[5].activation_bytes = 400;
   EXPECT_EQ(order_microbatches(items, shape, {.max_activation_bytes = 130, .max_work = 0}).status,
             Status::unknown);
   EXPECT_EQ(order_microbatches(items, shape, {.max_activation_bytes = 130}).status,
-            Status::feasible);
+            Status::optimal);
 }
 
 TEST(OrderMicrobatches, GivesTheSameOrderAgain) {
@@ -211,10 +212,18 @@ TEST(OrderMicrobatches, GivesTheSameOrderAgain) {
 }
 
 TEST(OrderMicrobatches, TakesCostsNearTheLargest) {
-  const std::vector<PassCost> costs(9, {max_total_cost, max_total_cost});
+  const std::vector<PassCost> costs(9, {max_total_cost / 2, max_total_cost / 2});
   const MicrobatchOrder result =
       order_microbatches(items_of(costs), {.stages = 4, .transfer_ns = max_total_cost});
   EXPECT_EQ(result.time_ns, max_total_cost + 1);
+}
+
+TEST(SpreadOrder, GivesAllWindowsAboutTheSameSum) {
+  const std::vector<double> sizes = {9, 8, 7, 1, 2, 3, 4, 5, 6};
+  // Every third place, in turn from the left and from the right: 9 8 7, 6 5 4, 3 2 1.
+  EXPECT_EQ(spread_order(sizes, 3), (std::vector<std::int32_t>{0, 6, 5, 1, 7, 4, 2, 8, 3}));
+  EXPECT_EQ(spread_order(sizes, 20), (std::vector<std::int32_t>{0, 1, 2, 8, 7, 6, 5, 4, 3}));
+  EXPECT_TRUE(spread_order({}, 3).empty());
 }
 
 // Ranks with pipelines of their own, or pairs in some slots.

@@ -1,0 +1,311 @@
+// Both deal sequences to static groups of ranks and let each group pack for itself. verl's groups
+// agree on their count by all-reduces in the middle of the rule: they are played one round at a
+// time, every group from its start up to its next all-reduce, until none has another one.
+
+#include "isochron/plan/baselines.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <stdexcept>
+
+#include "isochron/balance/karmarkar_karp.h"
+#include "isochron/core/require.h"
+#include "isochron/pack/verl_microbatches.h"
+#include "isochron/pad/pad.h"
+#include "isochron/simulate/simulate.h"
+
+namespace isochron {
+
+namespace {
+
+constexpr std::string_view where = "plan";
+
+using Microbatches = std::vector<std::vector<SequenceId>>;
+
+// A baseline before it is decided who runs what.
+struct Start {
+  StepPlan plan;
+  std::vector<Tokens> lengths;  // with those of the padding rows
+  std::vector<Tokens> padded;   // tokens that a sequence takes of the capacity of its group
+  std::int32_t group_size = 1;
+  std::int32_t num_groups = 1;
+  Tokens group_capacity = 0;
+};
+
+bool is_admissible(const CostModel& cost, std::int32_t ranks, std::int32_t size) {
+  if (size == 1) return true;
+  for (std::int32_t first = 0; first < ranks; first += size) {
+    const bool has_link =
+        std::any_of(cost.context.begin(), cost.context.end(), [&](const ContextCost& context) {
+          return find_link(context, {.first = first, .size = size}).has_value();
+        });
+    if (!has_link) return false;
+  }
+  return true;
+}
+
+// The smallest size that holds `longest`, or else the largest there is.
+std::int32_t static_size(const Topology& topology, const CostModel& cost, Tokens longest,
+                         std::int32_t tensor_parallel) {
+  std::int32_t largest = 1;
+  for (std::int32_t size = 1; size <= topology.ranks; ++size) {
+    if (topology.ranks % size != 0 || !is_admissible(cost, topology.ranks, size)) continue;
+    largest = size;
+    if (padded_length(longest, size, tensor_parallel) / size <= topology.capacity) return size;
+  }
+  return largest;
+}
+
+Start start_of(const Batch& batch, const Topology& topology, const CostModel& cost,
+               const PlanOptions& options, Nanoseconds lower_bound_ns) {
+  require(!batch.lengths.empty(), where, "the batch is empty, must have a sequence");
+  require_valid(cost);
+  Start start;
+  StepPlan& plan = start.plan;
+  plan.topology = topology;
+  plan.options = resolved(options, topology);
+  plan.cost = cost;
+  plan.batch = batch;
+  plan.lower_bound_ns = lower_bound_ns;
+  if (plan.options.pad == Pad::rows) {
+    plan.padding_rows = static_cast<std::int32_t>(num_padding_rows(
+        static_cast<std::int64_t>(batch.lengths.size()), plan.options.pad_multiple));
+  }
+  start.lengths = all_lengths(plan);
+
+  const ContextMode mode = context_mode(options.context);
+  const Tokens longest = *std::max_element(start.lengths.begin(), start.lengths.end());
+  start.group_size = mode.kind == ContextMode::Kind::fixed
+                         ? mode.size
+                         : static_size(topology, cost, longest, options.tensor_parallel);
+  start.num_groups = topology.ranks / start.group_size;
+  start.group_capacity = topology.capacity * start.group_size;
+  for (const Tokens length : start.lengths) {
+    start.padded.push_back(padded_length(length, start.group_size, options.tensor_parallel));
+  }
+
+  plan.options.context = fmt::format("static:{}", start.group_size);
+  plan.options.min_context_size = 1;
+  plan.options.max_context_size = 0;
+  if (plan.options.oversize == Oversize::widen) plan.options.oversize = Oversize::error;
+  plan.options.short_ = Short::empty;
+  plan.options.keep_groups = KeepGroups::none;
+  return start;
+}
+
+// The cheapest exchange, where there is a choice.
+std::optional<ContextKind> exchange_of(const StepPlan& plan, ContextGroup group) {
+  if (plan.cost.context.size() < 2 || group.ranks.size == 1) return std::nullopt;
+  std::optional<ContextKind> best;
+  Nanoseconds least = 0;
+  for (const ContextCost& context : plan.cost.context) {
+    if (!find_link(context, group.ranks)) continue;
+    group.exchange = context.kind;
+    const Nanoseconds cost = group_cost(plan, group);
+    if (best && cost >= least) continue;
+    best = context.kind;
+    least = cost;
+  }
+  return best;
+}
+
+Slot slot_of(const Start& start, const std::vector<Microbatches>& microbatches_of_group,
+             std::size_t index) {
+  Slot slot;
+  for (std::size_t i = 0; i < microbatches_of_group.size(); ++i) {
+    const RankRange ranks = {.first = static_cast<std::int64_t>(i) * start.group_size,
+                             .size = start.group_size};
+    if (index < microbatches_of_group[i].size()) {
+      ContextGroup group = {.ranks = ranks, .sequences = microbatches_of_group[i][index]};
+      std::sort(group.sequences.begin(), group.sequences.end());
+      group.exchange = exchange_of(start.plan, group);
+      slot.push_back(std::move(group));
+    } else if (start.plan.options.counts == Counts::equal) {
+      for (std::int64_t rank = ranks.first; rank < ranks.first + ranks.size; ++rank) {
+        slot.push_back({.ranks = {.first = rank, .size = 1}, .sequences = {}});
+      }
+    }
+  }
+  return slot;
+}
+
+// Busiest rank over the mean.
+double imbalance_of(const Timeline& timeline, std::int32_t stages) {
+  std::vector<double> busy(timeline.busy_ns.size() / static_cast<std::size_t>(stages));
+  for (std::size_t i = 0; i < timeline.busy_ns.size(); ++i) {
+    busy[i / static_cast<std::size_t>(stages)] += static_cast<double>(timeline.busy_ns[i]);
+  }
+  const double total = std::accumulate(busy.begin(), busy.end(), 0.0);
+  if (total == 0) return 1;
+  return *std::max_element(busy.begin(), busy.end()) * static_cast<double>(busy.size()) / total;
+}
+
+// Cuts the micro-batch with the most sequences in two until there are `count`, or nothing to cut.
+void cut_up_to(Microbatches& microbatches, std::size_t count) {
+  while (microbatches.size() < count && !microbatches.empty()) {
+    const auto most =
+        std::max_element(microbatches.begin(), microbatches.end(),
+                         [](const auto& a, const auto& b) { return a.size() < b.size(); });
+    if (most->size() < 2) return;
+    const auto middle = most->begin() + static_cast<std::ptrdiff_t>(most->size() + 1) / 2;
+    std::vector<SequenceId> second(middle, most->end());
+    most->erase(middle, most->end());
+    microbatches.insert(std::next(most), std::move(second));
+  }
+}
+
+StepPlan finished(Start start, std::vector<Microbatches> microbatches_of_group) {
+  StepPlan& plan = start.plan;
+  const PipelineShape& shape = plan.topology.pipeline;
+  std::size_t num_slots = 0;
+  for (const auto& microbatches : microbatches_of_group) {
+    num_slots = std::max(num_slots, microbatches.size());
+  }
+  const auto multiple = static_cast<std::size_t>(shape.group);
+  num_slots = (num_slots + multiple - 1) / multiple * multiple;
+  if (plan.options.counts == Counts::equal) {
+    for (auto& microbatches : microbatches_of_group) cut_up_to(microbatches, num_slots);
+  }
+  for (std::size_t i = 0; i < num_slots; ++i) {
+    plan.microbatches.push_back(slot_of(start, microbatches_of_group, i));
+  }
+  for (std::size_t i = 0; i < start.padded.size(); ++i) {
+    if (start.padded[i] > start.group_capacity && plan.options.oversize == Oversize::alone) {
+      plan.oversized.emplace_back(static_cast<std::int32_t>(i));
+    }
+  }
+  const Timeline timeline = simulate(plan);
+  plan.predicted_step_ns = timeline.step_ns;
+  plan.imbalance = imbalance_of(timeline, shape.stages);
+  plan.peak_activation_bytes = timeline.peak_activation_bytes;
+  if (plan.lower_bound_ns > plan.predicted_step_ns) plan.lower_bound_ns = 0;
+  plan.status = plan.predicted_step_ns == plan.lower_bound_ns ? Status::optimal : Status::feasible;
+  return std::move(start.plan);
+}
+
+// A micro-batch is closed when the next sequence has no room.
+Microbatches next_fit(const Start& start, const std::vector<SequenceId>& sequences) {
+  const auto most = static_cast<std::size_t>(start.plan.options.max_sequences);
+  Microbatches microbatches;
+  Tokens filled = 0;
+  for (const SequenceId id : sequences) {
+    const Tokens tokens = start.padded[id.index()];
+    const bool is_full = microbatches.empty() || filled + tokens > start.group_capacity ||
+                         (most > 0 && microbatches.back().size() == most);
+    if (is_full) {
+      microbatches.emplace_back();
+      filled = 0;
+    }
+    filled += tokens;
+    microbatches.back().push_back(id);
+  }
+  return microbatches;
+}
+
+// The order in which verl hands a rank its sequences: ascending by (workload, index), even
+// positions first, then the odd ones backwards.
+std::vector<SequenceId> verl_order(std::vector<SequenceId> sequences,
+                                   std::span<const std::int64_t> workloads) {
+  std::sort(sequences.begin(), sequences.end(), [&](SequenceId a, SequenceId b) {
+    const std::int64_t first = workloads[a.index()];
+    const std::int64_t second = workloads[b.index()];
+    return first != second ? first < second : a < b;
+  });
+  std::vector<SequenceId> ordered;
+  for (std::size_t i = 0; i < sequences.size(); i += 2) ordered.push_back(sequences[i]);
+  const auto num_even = static_cast<std::ptrdiff_t>(ordered.size());
+  for (std::size_t i = 1; i < sequences.size(); i += 2) ordered.push_back(sequences[i]);
+  std::reverse(ordered.begin() + num_even, ordered.end());
+  return ordered;
+}
+
+// All groups run the rule; an all-reduce gives each the largest number over all of them.
+std::vector<Microbatches> agreed_microbatches(const std::vector<std::vector<Tokens>>& lengths,
+                                              const VerlMicrobatchOptions& options) {
+  struct NextRound {};
+  std::vector<std::vector<std::int64_t>>
+      agreed;  // numbers of each all-reduce that all have reached
+  while (true) {
+    std::vector<std::int64_t> next;
+    std::vector<Microbatches> result;
+    for (const std::vector<Tokens>& own : lengths) {
+      std::size_t round = 0;
+      const auto all_reduce_max = [&](std::span<std::int64_t> numbers) {
+        if (round < agreed.size()) {
+          std::copy(agreed[round].begin(), agreed[round].end(), numbers.begin());
+          ++round;
+          return;
+        }
+        next.resize(numbers.size(), std::numeric_limits<std::int64_t>::min());
+        for (std::size_t i = 0; i < next.size(); ++i) next[i] = std::max(next[i], numbers[i]);
+        throw NextRound();
+      };
+      try {
+        result.push_back(verl_microbatches(own, options, {.all_reduce_max = all_reduce_max}));
+      } catch (const NextRound&) {
+      }
+    }
+    if (result.size() == lengths.size()) return result;
+    ISOCHRON_ASSERT(result.empty());  // what is agreed decides whether there is another round
+    agreed.push_back(next);
+  }
+}
+
+std::vector<Microbatches> verl_microbatches_of_groups(const Start& start) {
+  std::vector<std::int64_t> workloads;
+  for (const Tokens length : start.lengths) workloads.push_back(verl_workload(length));
+  if (workloads.size() % static_cast<std::size_t>(start.num_groups) != 0) {
+    throw PeerAssertionError(fmt::format("{} % {} != 0", workloads.size(), start.num_groups));
+  }
+  std::vector<std::vector<SequenceId>> ids_of_group;
+  std::vector<std::vector<Tokens>> lengths_of_group;
+  for (auto& part : balanced_partitions(workloads, start.num_groups, PartSizes::equal)) {
+    ids_of_group.push_back(verl_order(std::move(part), workloads));
+    auto& lengths = lengths_of_group.emplace_back();
+    for (const SequenceId id : ids_of_group.back()) lengths.push_back(start.padded[id.index()]);
+  }
+  VerlMicrobatchOptions options = {.max_token_len = start.group_capacity};
+  const PipelineShape& shape = start.plan.topology.pipeline;
+  if (shape.virtual_ > 1) options.num_batches_divided_by = shape.group;
+  auto microbatches_of_group = agreed_microbatches(lengths_of_group, options);
+  for (std::size_t i = 0; i < ids_of_group.size(); ++i) {
+    for (auto& microbatch : microbatches_of_group[i]) {
+      for (SequenceId& id : microbatch) id = ids_of_group[i][id.index()];
+    }
+  }
+  return microbatches_of_group;
+}
+
+}  // namespace
+
+StepPlan naive_plan(const Batch& batch, const Topology& topology, const CostModel& cost,
+                    const PlanOptions& options, Nanoseconds lower_bound_ns) {
+  Start start = start_of(batch, topology, cost, options, lower_bound_ns);
+  start.plan.options.balance = false;
+  std::vector<std::vector<SequenceId>> dealt(static_cast<std::size_t>(start.num_groups));
+  for (std::size_t i = 0; i < start.lengths.size(); ++i) {
+    dealt[i % dealt.size()].emplace_back(static_cast<std::int32_t>(i));
+  }
+  std::vector<Microbatches> microbatches_of_group;
+  for (const auto& sequences : dealt) microbatches_of_group.push_back(next_fit(start, sequences));
+  return finished(std::move(start), std::move(microbatches_of_group));
+}
+
+StepPlan verl_plan(const Batch& batch, const Topology& topology, const CostModel& cost,
+                   const PlanOptions& options, Nanoseconds lower_bound_ns) {
+  Start start = start_of(batch, topology, cost, options, lower_bound_ns);
+  start.plan.options.max_sequences = 0;  // verl knows no such limit
+  try {
+    return finished(start, verl_microbatches_of_groups(start));
+  } catch (const PeerAssertionError& error) {
+    start.plan.reason = error.what();
+  } catch (const PeerValueError& error) {
+    start.plan.reason = error.what();
+  }
+  start.plan.status = Status::unknown;
+  start.plan.peak_activation_bytes.assign(static_cast<std::size_t>(topology.ranks), 0);
+  return std::move(start.plan);
+}
+
+}  // namespace isochron

@@ -1,0 +1,81 @@
+// The lanes of the plans under their common axis, with the legend of their colours.
+
+function laneOf(plan, before) {
+  const facts = element('span', {class: 'facts'});
+  if (plan.hasTimeline) {
+    const change = deltaOf(metrics[0], plan, before);
+    facts.append(element('b', {}, timeText(plan.step_ns)));
+    if (change) facts.append(' (', element('span', {class: change.kind}, change.text), ')');
+    facts.append(` · idle ${idleText(plan.bubble)}`);
+    facts.append(` · ${plural(plan.filled.length, 'micro-batch', 'micro-batches')}`);
+    if (plan.widest > 1) facts.append(` · groups up to ${plural(plan.widest, 'rank')}`);
+  }
+  const head =
+      element('div', {class: 'lane-head'}, element('h3', {}, plan.name), statusPill(plan), facts);
+  const lane = {plan, hovered: null, selected: null, node: element('div', {class: 'lane'}, head)};
+  if (!plan.hasTimeline) {
+    lane.node.append(element(
+        'p', {class: 'empty'}, plan.violation || plan.reason || 'There is nothing to draw.'));
+    return lane;
+  }
+  const label =
+      `Timeline of ${plan.name}: ${plural(plan.ranks, 'rank')}, ${timeText(plan.step_ns)}`;
+  lane.canvas = element('canvas', {
+    class: 'plot',
+    tabIndex: 0,
+    role: 'application',
+    'aria-roledescription': 'timeline',
+    'aria-label': label
+  });
+  lane.canvas.style.height = `${laneHeight(plan)}px`;
+  lane.announce = element('span', {class: 'visually-hidden', 'aria-live': 'polite'});
+  lane.outlines = element('canvas', {class: 'outlines', 'aria-hidden': 'true'});
+  lane.node.append(element('div', {class: 'plots'}, lane.canvas, lane.outlines), lane.announce);
+  followPointer(lane);
+  followKeys(lane);
+  return lane;
+}
+
+function drawLegend() {
+  const ramp = element('canvas', {'aria-hidden': 'true'});
+  ramp.style.width = '96px';
+  ramp.style.height = '10px';
+  const texts = [
+    element('span', {}, 'Cost per rank 0', ramp, timeText(dearest)),
+    element('span', {}, '×c: group of c ranks'), element('span', {}, 'faded: forward')
+  ];
+  if (lanes.some((lane) => lane.plan.isInvalid))
+    texts.push(element('span', {}, 'hatched: invalid'));
+  fillWith(byId('legend'), ...texts);
+  paint(ramp, (context, width, height) => {
+    for (let x = 0; x < width; ++x) {
+      context.fillStyle = colors.ramp[Math.floor((63 * x) / (width - 1))].fill;
+      context.fillRect(x, 0, 1.5, height);
+    }
+  });
+}
+
+function buildLanes(before) {
+  const all = plans.map((plan) => laneOf(plan, before));
+  fillWith(byId('lanes'), ...all.map((lane) => lane.node));
+  lanes = all.filter((lane) => lane.canvas);
+  byId('axis').hidden = lanes.length === 0;
+  dearest = Math.max(
+      1, largest(lanes.map((lane) => largest(lane.plan.filled.map((group) => group.cost_ns)))));
+  lastTime =
+      Math.max(1, largest(lanes.map((lane) => Math.max(lane.plan.step_ns, lane.plan.bound_ns))));
+  Object.assign(view, {begin: 0, end: lastTime, top: 0, bottom: 1});
+  byId('detail').hidden = true;
+}
+
+// At most once a frame: wheels and pointers report more often.
+let isRedrawPending = false;
+function redrawTimeline() {
+  if (isRedrawPending) return;
+  isRedrawPending = true;
+  requestAnimationFrame(() => {
+    isRedrawPending = false;
+    drawAxis();
+    for (const lane of lanes) drawLane(lane);
+  });
+}

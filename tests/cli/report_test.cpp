@@ -1,0 +1,114 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "isochron/core/json.h"
+#include "tests/cli/process.h"
+#include "tests/report/example_plans.h"
+
+namespace isochron {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const StepPlan& plan() {
+  static const StepPlan made = example_plan({.ranks = 8, .sequences = 96});
+  return made;
+}
+
+// One sequence less than it must have.
+std::string broken_plan() {
+  StepPlan broken = plan();
+  broken.microbatches[0][0].sequences.clear();
+  return to_json(broken);
+}
+
+TEST(SimulateVerb, PrintsTimesAndIdleRanks) {
+  const Finished finished = run_program({"simulate", "-"}, to_json(plan()));
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_THAT(finished.out, HasSubstr("96 sequences, 8 ranks, "));
+  EXPECT_THAT(finished.out, HasSubstr("step time"));
+  EXPECT_THAT(finished.out, HasSubstr("gap to bound"));
+  EXPECT_THAT(finished.out, HasSubstr("\n7     "));
+}
+
+TEST(SimulateVerb, ShowsTheWorstOfManyRanks) {
+  const Finished finished =
+      run_program({"simulate", "-"}, to_json(example_plan({.ranks = 64, .sequences = 500})));
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_THAT(finished.out, HasSubstr("and 48 more with a bubble of at most"));
+}
+
+TEST(SimulateVerb, TakesOtherCosts) {
+  const Finished finished = run_program({"simulate", "-", "--cost", "qwen3-8b_a100"},
+                                        to_json(example_plan({.ranks = 2, .sequences = 8})));
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_THAT(finished.out, HasSubstr("cost qwen3-8b_a100"));
+  EXPECT_THAT(finished.out, Not(HasSubstr("lower bound")));
+}
+
+TEST(SimulateVerb, WritesATrace) {
+  const Finished finished = run_program({"simulate", "-", "--trace", "-"}, to_json(plan()));
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_TRUE(parse_json(finished.out, "test").contains("traceEvents"));
+}
+
+TEST(SimulateVerb, RefusesAnInvalidPlanAndSeveral) {
+  const Finished invalid = run_program({"simulate", "-"}, broken_plan());
+  EXPECT_EQ(invalid.exit_code, 1);
+  EXPECT_THAT(invalid.out, HasSubstr("sequences stand in groups"));
+  const Finished several = run_program({"simulate", "-"}, to_json(plan()) + to_json(plan()));
+  EXPECT_EQ(several.exit_code, 2);
+  EXPECT_EQ(several.err, "isochron: [simulate] the file holds 2 plans, must be one\n");
+  EXPECT_EQ(run_program({"simulate", "-"}, " \n").err,
+            "isochron: [simulate] the file is empty, must hold a plan\n");
+}
+
+TEST(ReportVerb, PutsASinglePlanBesideItsBaselines) {
+  const std::string path = write_test_file("plan.json", to_json(plan()));
+  const Finished finished = run_program({"report", path, "-o", "-"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_THAT(finished.out, HasSubstr("{\"name\":\"naive\""));
+  EXPECT_THAT(finished.out, HasSubstr("{\"name\":\"verl 0.9.1\""));
+  EXPECT_THAT(finished.out, HasSubstr("plan.json\""));
+}
+
+TEST(ReportVerb, ComparesPlansWithoutBaselines) {
+  const std::string first = write_test_file("first.json", to_json(plan()));
+  const Finished finished = run_program({"report", first, "-", "-o", "page.html"}, to_json(plan()));
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(finished.out, "page.html\n");
+  const std::string html = read_test_file("page.html");
+  EXPECT_THAT(html, HasSubstr("standard input"));
+  EXPECT_THAT(html, Not(HasSubstr("{\"name\":\"naive\"")));
+}
+
+TEST(ReportVerb, DrawsAnInvalidPlanAndSaysSo) {
+  const std::string path = write_test_file("broken.json", broken_plan());
+  const Finished finished = run_program({"report", path});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_THAT(finished.out, HasSubstr("report.html\n"));
+  EXPECT_THAT(finished.out, HasSubstr("broken.json: invalid: "));
+  EXPECT_THAT(read_test_file("report.html"), HasSubstr("sequences stand in groups"));
+}
+
+TEST(ReportVerb, TakesOnePlanPerLine) {
+  const std::string two = to_json(plan()) + "\n" + to_json(plan());
+  const Finished finished = run_program({"report", "-", "-o", "-"}, two);
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  const std::string_view html = finished.out;
+  const auto begin = html.find("id=\"report-data\">") + 17;
+  const Json data = parse_json(html.substr(begin, html.find("</script>", begin) - begin), "test");
+  ASSERT_EQ(data["entries"].size(), 3u);
+  for (const Json& entry : data["entries"]) EXPECT_EQ(entry["steps"].size(), 2u);
+}
+
+TEST(ReportVerb, RejectsWhatIsNoPlan) {
+  EXPECT_EQ(run_program({"report", "-"}, "{}").exit_code, 2);
+  EXPECT_EQ(run_program({"report", "missing.json"}).exit_code, 3);
+  EXPECT_EQ(run_program({"report", "-", "-"}, to_json(plan())).err,
+            "isochron: [report] standard input is given more than once, must be once\n");
+}
+
+}  // namespace
+}  // namespace isochron

@@ -1,0 +1,90 @@
+// Writes the reports that page_test.py opens in a browser: make_pages FOLDER
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "isochron/plan/baselines.h"
+#include "isochron/report/report.h"
+#include "tests/report/example_plans.h"
+
+namespace isochron {
+namespace {
+
+constexpr const char* hostile =
+    "</script><script>window.attacked = true</script><img src=x onerror=\"window.attacked = true\">"
+    "&lt;b&gt;\xe2\x80\xa8";
+
+ReportEntry entry(const std::string& name, const StepPlan& plan,
+                  const std::string& violation = "") {
+  return {.name = name, .steps = {{.plan = plan, .violation = violation}}};
+}
+
+// Naive packing, verl's, and the plan.
+std::vector<ReportEntry> compared(const StepPlan& plan) {
+  const auto before = [&](auto make) {
+    return make(plan.batch, plan.topology, plan.cost, plan.options, plan.lower_bound_ns);
+  };
+  return {entry("naive", before(naive_plan)), entry("verl 0.9.1", before(verl_plan)),
+          entry("plan.json", plan)};
+}
+
+std::vector<ReportEntry> hostile_entries() {
+  StepPlan plan = example_plan({.sequences = 12});
+  plan.cost.name = hostile;
+  for (std::size_t i = 0; i < plan.batch.lengths.size(); ++i) {
+    plan.batch.groups.emplace_back(0);
+  }
+  plan.batch.group_names = {hostile};
+  StepPlan none = plan;
+  none.microbatches.clear();
+  none.status = Status::infeasible;
+  none.reason = hostile;
+  return {entry(hostile, plan), entry("broken", plan, hostile), entry("none", none)};
+}
+
+std::vector<ReportEntry> troubled_entries() {
+  const StepPlan plan = example_plan({.ranks = 8, .sequences = 96});
+  StepPlan none = plan;
+  none.microbatches.clear();
+  none.status = Status::infeasible;
+  none.reason = "sequence 5 has 200000 tokens, 8 ranks hold 131072";
+  return {entry("good.json", plan),
+          entry("over.json", plan, "slot 0, rank 3: 17,000 tokens exceed the capacity 16,384"),
+          entry("none.json", none)};
+}
+
+std::vector<ReportEntry> several_steps() {
+  ReportEntry before = {.name = "naive", .steps = {}};
+  ReportEntry after = {.name = "plans.jsonl", .steps = {}};
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    const StepPlan plan = example_plan({.ranks = 8, .sequences = 64, .seed = seed});
+    const StepPlan naive =
+        naive_plan(plan.batch, plan.topology, plan.cost, plan.options, plan.lower_bound_ns);
+    before.steps.push_back({.plan = naive, .violation = ""});
+    after.steps.push_back({.plan = plan, .violation = ""});
+  }
+  return {before, after};
+}
+
+void write(const std::string& path, const std::vector<ReportEntry>& entries) {
+  std::ofstream(path, std::ios::binary) << report_html(entries);
+}
+
+}  // namespace
+}  // namespace isochron
+
+int main(int argc, char** argv) {
+  using namespace isochron;
+  if (argc != 2) return 2;
+  const std::string folder = std::string(argv[1]) + "/";
+  write(folder + "ranks_4.html", compared(example_plan({})));
+  write(folder + "ranks_64.html", compared(example_plan({.ranks = 64, .sequences = 1024})));
+  write(folder + "ranks_512.html", compared(example_plan({.ranks = 512, .sequences = 8192})));
+  write(folder + "alone.html", {entry("plan.json", example_plan({.ranks = 16, .sequences = 200}))});
+  write(folder + "pipeline.html",
+        {entry("pipeline.json", example_plan({.ranks = 4, .sequences = 46, .stages = 4}))});
+  write(folder + "hostile.html", hostile_entries());
+  write(folder + "troubled.html", troubled_entries());
+  write(folder + "steps.html", several_steps());
+}

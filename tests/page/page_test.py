@@ -1,0 +1,323 @@
+"""The page of a report in a real browser: page_test.py MAKE_PAGES VENV
+
+Every page is opened from disk with the network watched; a request, an error in the console or a
+failed check is a failure. Exits 77, which is "skipped", if the system has no Chromium.
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+
+SKIPPED = 77
+CHROMIUM = shutil.which("chromium", path="/usr/bin")  # not the snap: it sees no files outside of home
+LAPTOP = {"width": 1366, "height": 768}
+
+
+def enter_venv(folder):
+    """Starts this script again under the python of `folder`, which has playwright."""
+    python = pathlib.Path(folder, "bin", "python")
+    if not python.exists():
+        sys.exit(f"{python} is missing: cmake/setup.sh tests makes it")
+    sys.exit(subprocess.run([python, *sys.argv, "inside"]).returncode)
+
+
+class Report:
+    """One open page, and what it did that it must not."""
+
+    def __init__(self, browser, path, **context):
+        self.context = browser.new_context(**{"viewport": LAPTOP, **context})
+        self.page = self.context.new_page()
+        self.troubles = []
+        self.page.on("console", lambda message: self.troubles.append(f"console: {message.text}"))
+        self.page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))
+        self.page.on("request", self.note_request)
+        self.address = path.as_uri()
+        self.page.goto(self.address)
+
+    def note_request(self, request):
+        if request.url != self.address:
+            self.troubles.append(f"request: {request.url}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, error, *_):
+        self.context.close()
+        if self.troubles and error is None:
+            raise AssertionError("; ".join(self.troubles))
+
+    def text(self, selector):
+        return self.page.locator(selector).inner_text()
+
+    def lane(self, index=0):
+        return self.page.locator(".plot").nth(index)
+
+    def hover(self, index, x, y):
+        """Moves to a share of the width and height of a timeline."""
+        lane = self.lane(index)
+        lane.scroll_into_view_if_needed()
+        box = lane.bounding_box()
+        self.page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])
+
+    def settle(self):
+        """Waits for the frame after this one: drawing waits for the next."""
+        self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    def wait_until(self, holds):
+        """For what the browser does in its own time; its own way to wait is what the policy forbids."""
+        for _ in range(50):
+            if holds():
+                return
+            self.page.wait_for_timeout(100)
+        raise AssertionError("it did not happen in 5 seconds")
+
+    def span(self):
+        """Begin and end of the time axis, in nanoseconds, once it is drawn."""
+        self.settle()
+        begin, end = self.page.locator("#axis").get_attribute("data-span").split()
+        return float(begin), float(end)
+
+    def pixels(self, index=0):
+        """How many colours a timeline has, and a checksum, to tell two drawings apart."""
+        self.settle()
+        return self.lane(index).evaluate(
+            """canvas => {
+              const copy = Object.assign(document.createElement("canvas"), { width: canvas.width, height: canvas.height });
+              const context = copy.getContext("2d", { willReadFrequently: true });
+              context.drawImage(canvas, 0, 0);
+              const data = context.getImageData(0, 0, copy.width, copy.height).data;
+              const colors = new Set();
+              let sum = 0;
+              for (let i = 0; i < data.length; i += 4) {
+                colors.add(data[i] << 16 | data[i + 1] << 8 | data[i + 2]);
+                sum = (sum * 31 + data[i] + data[i + 1] * 7 + data[i + 2] * 13) % 1000003;
+              }
+              return [colors.size, sum];
+            }""")
+
+    def background(self):
+        return self.page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+
+def brightness(color):
+    return sum(int(part) for part in re.findall(r"\d+", color)[:3])
+
+
+def check_comparison(open_page):
+    """All plans are there, in order, with the change against the first."""
+    with open_page("ranks_4") as report:
+        assert report.page.title() == "plan.json against naive and verl 0.9.1 · isochron"
+        names = [cell.strip() for cell in report.page.locator("#comparison thead th").all_inner_texts()][1:]
+        assert names == ["naive", "verl 0.9.1", "plan.json"], names
+        assert report.page.locator(".lane").count() == 3
+        assert "against naive" in report.text("#figures")
+        step_time = report.page.locator("#comparison tbody tr", has_text="Step time").inner_text()
+        assert step_time.count(" %") == 2, step_time
+        for section in ("#load", "#fill", "#memory"):
+            assert report.page.locator(f"{section} figure").count() == 3, section
+        assert report.page.locator("#padding .track").count() == 3
+
+
+def check_sizes(open_page):
+    """Four and 512 ranks are drawn in colours of cost and stay inside a laptop screen."""
+    for name in ("ranks_4", "ranks_64", "ranks_512"):
+        with open_page(name) as report:
+            colors, _ = report.pixels(2)
+            assert colors > 10, (name, colors)
+            box = report.lane(2).bounding_box()
+            assert 90 <= box["height"] <= 600, (name, box)
+            wide = report.page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= LAPTOP["width"], (name, wide)
+    with open_page("ranks_64", viewport={"width": 420, "height": 800}) as report:
+        assert report.page.evaluate("document.documentElement.scrollWidth") <= 420
+
+
+def check_hover(open_page):
+    """The tip names slot, ranks, tokens, times and the sequences with their lengths."""
+    with open_page("ranks_4") as report:
+        report.hover(2, 0.2, 0.1)
+        tip = report.text("#tip")
+        for part in ("Slot 0, rank 0", "c = 1", "Cost per rank", "of 16,384", "Begin – end", "Sequence", "Length"):
+            assert part in tip, (part, tip)
+        assert re.search(r"#\d+\s+[\d,]+", tip), tip
+        report.hover(2, 0.95, 0.1)  # after its last micro-batch
+        assert not report.page.locator("#tip").is_visible()
+
+
+def check_wide_groups(open_page):
+    """A group over several ranks is one block: all of its rows show the same."""
+    with open_page("troubled") as report:
+        tips = []
+        for y in (0.05, 0.2, 0.45):
+            report.hover(0, 0.1, y)
+            tips.append(report.text("#tip"))
+        assert "ranks 0–3" in tips[0] and "c = 4" in tips[0], tips[0]
+        assert tips[0] == tips[1] == tips[2], tips
+
+
+def check_zoom(open_page):
+    """Buttons, wheel, drag and keys change the axis; Fit brings it back."""
+    with open_page("ranks_64") as report:
+        page = report.page
+        begin, full = report.span()
+        assert begin == 0
+        page.locator("#zoom-in").click()
+        begin, end = report.span()
+        assert begin > 0 and abs((end - begin) / full - 0.6) < 1e-9
+        report.hover(0, 0.5, 0.5)
+        before = page.evaluate("scrollY")
+        page.keyboard.down("Control")
+        page.mouse.wheel(0, -200)
+        page.keyboard.up("Control")
+        report.wait_until(lambda: report.span()[1] < end)
+        zoomed = report.span()
+        assert page.evaluate("scrollY") == before
+        page.mouse.down()
+        page.mouse.move(400, page.locator(".plot").first.bounding_box()["y"] + 60, steps=4)
+        page.mouse.up()
+        assert report.span()[0] > zoomed[0], "dragging to the left moves on in time"
+        page.locator("#zoom-fit").click()
+        assert report.span() == (0, full)
+        fitted = report.pixels(0)
+        page.locator("#rows-in").click()
+        assert report.pixels(0) != fitted
+        assert report.span() == (0, full)
+
+
+def check_keyboard(open_page):
+    """Arrows walk the micro-batches, Enter lists the sequences, Escape closes."""
+    with open_page("ranks_4") as report:
+        report.lane(2).focus()
+        report.page.keyboard.press("ArrowRight")
+        assert "Slot 0, rank 0" in report.text("#tip")
+        report.page.keyboard.press("ArrowRight")
+        assert "Slot 1, rank 0" in report.text("#tip")
+        report.page.keyboard.press("ArrowDown")
+        assert "rank 1" in report.text("#tip")
+        report.page.keyboard.press("Enter")
+        detail = report.text("#detail")
+        assert "plan.json: Slot" in detail and "Sequence" in detail, detail
+        report.page.keyboard.press("Escape")
+        assert not report.page.locator("#detail").is_visible()
+        full = report.span()
+        report.page.keyboard.press("+")
+        assert report.span() != full
+        report.page.keyboard.press("0")
+        assert report.span() == full
+
+
+def check_themes(open_page):
+    """The system decides until somebody chooses; the drawing follows."""
+    with open_page("ranks_4", color_scheme="dark") as report:
+        dark = report.pixels()
+        assert brightness(report.background()) < 150
+        report.page.get_by_role("button", name="Light").click()
+        assert brightness(report.background()) > 600
+        assert report.pixels() != dark
+        report.page.get_by_role("button", name="Auto").click()
+        assert report.pixels() == dark
+    with open_page("ranks_4", color_scheme="light") as report:
+        assert brightness(report.background()) > 600
+        report.page.emulate_media(color_scheme="dark")
+        report.wait_until(lambda: brightness(report.background()) < 150)
+
+
+def check_hostile_text(open_page):
+    """Markup in names, reasons and groups is shown as it is written, and never runs."""
+    with open_page("hostile") as report:
+        page = report.page
+        page.wait_for_timeout(100)
+        assert page.evaluate("window.attacked") is None
+        assert page.locator("img").count() == 0
+        assert page.locator("script").count() == 2
+        for selector in ("#comparison", "#subtitle", "#banners", "#lanes"):
+            assert "<script>window.attacked = true</script>" in report.text(selector), selector
+        report.hover(0, 0.1, 0.1)
+        assert "<script>" in report.text("#tip")
+        page.evaluate("""() => { const made = document.createElement("script");
+          made.textContent = "window.attacked = true"; document.body.append(made); }""")
+        assert page.evaluate("window.attacked") is None, "the policy lets foreign scripts run"
+        report.troubles = [trouble for trouble in report.troubles if "Content Security Policy" not in trouble]
+
+
+def check_troubled_plans(open_page):
+    """An invalid plan has a banner and a hatch, an infeasible one its reason."""
+    with open_page("troubled") as report:
+        banners = report.page.locator(".banner").all_inner_texts()
+        assert len(banners) == 2, banners
+        assert "over.json is invalid" in banners[0] and "exceed the capacity" in banners[0]
+        assert "none.json: no plan exists" in banners[1] and "8 ranks hold 131072" in banners[1]
+        assert "hatched: invalid" in report.text("#legend")
+        assert report.pixels(0) != report.pixels(1), "the same plan, once valid and once not"
+        states = report.page.locator("#comparison tbody tr").first.inner_text().split()
+        assert states == ["Status", "feasible", "invalid", "infeasible"], states
+
+
+def check_steps(open_page):
+    """A file of several plans has a step to choose, and the time of all of them."""
+    with open_page("steps") as report:
+        first = report.text("#comparison")
+        assert report.page.locator("#step-choice option").count() == 6
+        assert report.page.locator("#previous-step").is_disabled()
+        report.page.locator("#next-step").click()
+        assert report.text("#comparison") != first
+        report.page.locator("#step-choice").select_option("0")
+        assert report.text("#comparison") == first
+        assert "6 steps" in report.text("#history")
+        report.page.locator("#history canvas").last.click(position={"x": 600, "y": 60})
+        assert report.page.locator("#step-choice").input_value() == "5"
+    with open_page("alone") as report:
+        assert not report.page.locator("#steps").is_visible()
+
+
+def check_pipeline(open_page):
+    """Stages are rows, forward and backward are told apart."""
+    with open_page("pipeline") as report:
+        assert "4 ranks × 4 stages" in report.text("#subtitle")
+        report.lane().focus()
+        report.page.keyboard.press("ArrowRight")
+        assert re.search(r"stage 0, forward", report.text("#tip"))
+        report.page.keyboard.press("ArrowDown")
+        assert re.search(r"stage 1, forward", report.text("#tip"))
+
+
+CHECKS = [check_comparison, check_sizes, check_hover, check_wide_groups, check_zoom, check_keyboard, check_themes,
+          check_hostile_text, check_troubled_plans, check_steps, check_pipeline]  # fmt: skip
+
+
+def main():
+    make_pages, venv = sys.argv[1:3]
+    if CHROMIUM is None:
+        print("there is no Chromium on this system")
+        return SKIPPED
+    if sys.argv[3:] != ["inside"]:
+        enter_venv(venv)
+    from playwright.sync_api import sync_playwright
+
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        subprocess.run([make_pages, folder], check=True)
+        # A sandbox needs rights that containers lack; the pages are our own.
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=60_000)
+
+        def open_page(name, **context):
+            return Report(browser, pathlib.Path(folder, f"{name}.html"), **context)
+
+        for check in CHECKS:
+            try:
+                check(open_page)
+                print(f"ok      {check.__name__}: {check.__doc__}")
+            except Exception:
+                failed += 1
+                print(f"FAILED  {check.__name__}: {check.__doc__}")
+                traceback.print_exc()
+        browser.close()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
