@@ -8,9 +8,17 @@
 #include "isochron/plan/plan.h"
 #include "tests/oracle/best_plan.h"
 #include "tests/plan/tiny_question.h"
+#include "tests/support/num_instances.h"
 
 namespace isochron {
 namespace {
+
+// Under sanitizers every question takes some twenty times as long.
+#ifdef ISOCHRON_SANITIZE
+constexpr std::uint64_t share_of_questions = 10;
+#else
+constexpr std::uint64_t share_of_questions = 1;
+#endif
 
 // Prediction over optimum, of a family of questions.
 struct Aim {
@@ -30,7 +38,8 @@ void expect_bracketed(const TinyQuestion& question, const StepPlan& plan, Nanose
 }
 
 void expect_near_the_best(const char* name, const QuestionShape& shape, Aim aim,
-                          std::uint64_t num_questions = 200) {
+                          std::uint64_t standard = 200) {
+  const std::uint64_t num_questions = num_instances(standard) / share_of_questions;
   double sum = 0;
   double worst = 1;
   int num_feasible = 0;
