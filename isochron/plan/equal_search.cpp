@@ -10,24 +10,6 @@
 
 namespace isochron {
 
-namespace {
-
-// When the last rank is done, if groups start when their last member is free.
-Nanoseconds step_time(const Problem& problem, const DraftSlots& slots) {
-  std::vector<Nanoseconds> free_at(static_cast<std::size_t>(problem.num_ranks()), 0);
-  for (const auto& slot : slots) {
-    for (const DraftGroup& group : slot) {
-      const auto first = free_at.begin() + group.ranks.first;
-      const auto last = first + group.ranks.size;
-      const Nanoseconds end = *std::max_element(first, last) + group_time(problem, group);
-      std::fill(first, last, end);
-    }
-  }
-  return *std::max_element(free_at.begin(), free_at.end());
-}
-
-}  // namespace
-
 DraftSlots search_equal_step(const Problem& problem, Nanoseconds bound, std::int64_t work) {
   DraftSlots best;
   Nanoseconds best_time = std::numeric_limits<Nanoseconds>::max();

@@ -12,9 +12,11 @@
 #include "isochron/core/require.h"
 #include "isochron/core/sequences.h"
 #include "isochron/pad/pad.h"
+#include "isochron/plan/anneal.h"
 #include "isochron/plan/bounds.h"
 #include "isochron/plan/deal.h"
 #include "isochron/plan/equal_search.h"
+#include "isochron/plan/exact.h"
 #include "isochron/plan/pipeline_search.h"
 #include "isochron/plan/plan_slots.h"
 #include "isochron/plan/problem.h"
@@ -195,10 +197,13 @@ void set_oversized(const Problem& problem, StepPlan& plan) {
 DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t effort,
                   Nanoseconds& bound) {
   const PlanOptions& options = plan.options;
-  if (plan.topology.pipeline.stages > 1) {
-    return search_pipeline(problem, plan, effort, bound);
-  }
+  if (plan.topology.pipeline.stages > 1) return search_pipeline(problem, plan, effort, bound);
   if (options.sync == Sync::microbatch) {
+    if (auto exact = find_exact_slots(problem)) {
+      bound = exact->time;
+      equalize(problem, 1, exact->slots);
+      return exact->slots;
+    }
     bound = slot_bound(problem);
     DraftSlots slots = options.keep_groups == KeepGroups::rank
                            ? search_kept_slots(problem, bound, effort)
@@ -206,12 +211,46 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
     equalize(problem, 1, slots);
     return slots;
   }
+  if (options.counts == Counts::free) {
+    if (const auto exact = find_exact_step(problem)) {
+      bound = exact->time;
+      return slots_of(problem, *exact);
+    }
+  }
   bound = step_bound(problem);
   if (options.counts == Counts::free) {
     return slots_of(problem, search_step(problem, bound, effort));
   }
   bound = std::max(bound, equal_count_bound(problem));
   return search_equal_step(problem, bound, effort);
+}
+
+// Few items are worth a second look: annealing finds what the searches, made for many, miss.
+DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slots,
+                    std::int64_t effort, Nanoseconds bound) {
+  constexpr std::int32_t max_items = 24;
+  constexpr std::int32_t max_ranks_here = 64;
+  if (problem.num_items() > max_items || problem.num_ranks() > max_ranks_here) return slots;
+  const PlanOptions& options = plan.options;
+  const PipelineShape& shape = plan.topology.pipeline;
+  const std::int32_t multiple = shape.virtual_ > 1 ? shape.group : 1;
+  StepPlan trial = plan;
+  const auto time = [&](const DraftSlots& changed) -> std::optional<Nanoseconds> {
+    if (options.counts == Counts::free) return step_time(problem, changed);
+    DraftSlots filled = changed;
+    equalize(problem, multiple, filled);
+    if (shape.stages == 1) {
+      return options.sync == Sync::microbatch ? slots_time(problem, filled)
+                                              : step_time(problem, filled);
+    }
+    set_slots(problem, filled, trial);
+    return simulate(trial).step_ns;
+  };
+  // A trial plays the step once.
+  const std::int64_t cost = 1 + problem.num_items() * shape.num_chunks() / 4;
+  slots = anneal(problem, std::move(slots), bound, effort / cost, time);
+  if (options.counts == Counts::equal) equalize(problem, multiple, slots);
+  return slots;
 }
 
 }  // namespace
@@ -254,8 +293,13 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
     }
     const std::int64_t effort = plan.options.effort.value_or(default_effort(problem));
     Nanoseconds bound = 0;
-    DraftSlots slots = plan.options.balance ? search(plan, problem, effort, bound)
-                                            : deal_in_order(problem);
+    DraftSlots slots;
+    if (plan.options.balance) {
+      slots = search(plan, problem, effort, bound);
+      slots = polished(plan, problem, std::move(slots), effort, bound_of_pass(plan, problem, bound));
+    } else {
+      slots = deal_in_order(problem);
+    }
     if (plan.options.counts == Counts::equal && plan.options.short_ != Short::empty &&
         has_placeholder(slots)) {
       is_short = true;

@@ -80,9 +80,7 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
     if (cheapest_price(size) < 0) sizes_.pop_back();
   }
   max_size_ = sizes_.empty() ? 0 : sizes_.back();
-  is_plain_ = work_.bundles.size() == work_.items.size() &&
-              std::all_of(work_.items.begin(), work_.items.end(),
-                          [](const auto& item) { return item.size() == 1; });
+  is_plain_ = work_.bundles.size() == work_.items.size();
   tokens_of_one_.reserve(work_.items.size());
   for (const auto& item : work_.items) {
     Tokens sum = 0;
@@ -163,6 +161,7 @@ Nanoseconds Problem::sequence_cost_at(const Price& price, std::size_t sequence) 
 }
 
 Nanoseconds Problem::item_cost(PriceId id, ItemId item) const {
+  if (is_plain_) return cost(id, item);
   Nanoseconds sum = 0;
   for (const SequenceId sequence : work_.items[static_cast<std::size_t>(item)]) {
     sum += sequence_cost_at(price(id), sequence.index());
@@ -176,7 +175,11 @@ Nanoseconds Problem::cost(PriceId id, BundleId bundle) const {
   Nanoseconds& cost = costs[static_cast<std::size_t>(bundle)];
   if (cost < 0) {
     cost = 0;
-    for (const ItemId item : items_of(bundle)) cost += item_cost(id, item);
+    for (const ItemId item : items_of(bundle)) {
+      for (const SequenceId sequence : work_.items[static_cast<std::size_t>(item)]) {
+        cost += sequence_cost_at(price(id), sequence.index());
+      }
+    }
   }
   return cost;
 }

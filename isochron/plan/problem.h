@@ -120,7 +120,7 @@ class Problem {
   bool is_everywhere_ = true;
   std::vector<std::int32_t> sizes_;
   std::vector<Tokens> tokens_of_one_;  // padded tokens of each item on one rank
-  bool is_plain_ = true;               // one sequence in every item, one item in every bundle
+  bool is_plain_ = true;               // every bundle is one item
   mutable std::vector<Price> prices_;
   mutable std::vector<std::vector<Key>> keys_of_size_;            // by size
   mutable std::vector<std::vector<Nanoseconds>> costs_of_price_;  // by bundle, -1: not known

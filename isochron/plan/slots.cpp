@@ -130,6 +130,19 @@ Nanoseconds slots_time(const Problem& problem, const DraftSlots& slots) {
   return sum;
 }
 
+Nanoseconds step_time(const Problem& problem, const DraftSlots& slots) {
+  std::vector<Nanoseconds> free_at(static_cast<std::size_t>(problem.num_ranks()), 0);
+  for (const auto& slot : slots) {
+    for (const DraftGroup& group : slot) {
+      const auto first = free_at.begin() + group.ranks.first;
+      const auto last = first + group.ranks.size;
+      const Nanoseconds end = *std::max_element(first, last) + group_time(problem, group);
+      std::fill(first, last, end);
+    }
+  }
+  return *std::max_element(free_at.begin(), free_at.end());
+}
+
 void equalize(const Problem& problem, std::int32_t multiple, DraftSlots& slots) {
   const auto m = static_cast<std::size_t>(multiple);
   slots.resize((slots.size() + m - 1) / m * m);

@@ -20,6 +20,9 @@ using DraftSlots = std::vector<std::vector<DraftGroup>>;
 // The sum over slots of the slowest group.
 [[nodiscard]] Nanoseconds slots_time(const Problem& problem, const DraftSlots& slots);
 
+// When the last rank is done, if groups start when their last member is free.
+[[nodiscard]] Nanoseconds step_time(const Problem& problem, const DraftSlots& slots);
+
 // Makes every rank a member of exactly one group in every slot, in a number of slots that is a
 // multiple of `multiple`: items leave micro-batches that hold several for cells that idle, as long
 // as there are any; what idles then is a placeholder, a group without items.

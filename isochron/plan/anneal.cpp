@@ -1,0 +1,218 @@
+// Simulated annealing over lists of groups.
+//
+// A state is a list of micro-batches, each with its ranks, in the order in which ranks run them;
+// slots follow from the order. A change moves a bundle into another micro-batch or a fresh one,
+// exchanges two, gives a micro-batch other ranks, or moves it in the order.
+
+#include "isochron/plan/anneal.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "isochron/core/random.h"
+
+namespace isochron {
+
+namespace {
+
+class Annealing {
+ public:
+  Annealing(const Problem& problem, const SlotsTime& time)
+      : problem_(problem), time_(time), random_(7), bundle_of_(static_cast<std::size_t>(problem.num_items())) {
+    for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+      for (const ItemId item : problem.items_of(bundle)) bundle_of_[static_cast<std::size_t>(item)] = bundle;
+    }
+    for (const std::int32_t size : problem.sizes()) {
+      for (std::int32_t first = 0; first + size <= problem.num_ranks();
+           first += problem.first_step(size)) {
+        const RankRange ranks{.first = first, .size = size};
+        if (problem.price_of(ranks) >= 0) ranges_.push_back(ranks);
+      }
+    }
+  }
+
+  DraftSlots run(const DraftSlots& start, Nanoseconds bound, std::int64_t num_trials) {
+    Draft state;
+    for (const auto& slot : start) {
+      for (const DraftGroup& group : slot) {
+        if (!group.items.empty()) state.groups.push_back(group);
+      }
+    }
+    const auto start_time = time_(slots_of(problem_, state));
+    if (!start_time) return start;
+    Draft best = state;
+    Nanoseconds best_time = *start_time;
+    Nanoseconds state_time = best_time;
+    constexpr std::int64_t num_rounds = 3;  // each begins hot, from the best so far
+    const std::int64_t length = std::max<std::int64_t>(1, num_trials / num_rounds);
+    for (std::int64_t trial = 0; trial < num_trials && best_time > bound; ++trial) {
+      const double cooled = static_cast<double>(trial % length) / static_cast<double>(length);
+      if (trial % length == 0) {
+        state = best;
+        state_time = best_time;
+      }
+      Draft next = state;
+      if (!change(next)) continue;
+      const auto time = time_(slots_of(problem_, next));
+      if (!time) continue;
+      const double heat = 0.03 * static_cast<double>(best_time) * std::pow(1e-3, cooled);
+      const auto worse = static_cast<double>(*time - state_time);
+      if (worse > 0 && random_.unit() >= std::exp(-worse / heat)) continue;
+      state = std::move(next);
+      state_time = *time;
+      if (state_time < best_time) {
+        best = state;
+        best_time = state_time;
+      }
+    }
+    return best_time < *start_time ? slots_of(problem_, best) : start;
+  }
+
+ private:
+  std::size_t pick(std::size_t count) { return static_cast<std::size_t>(random_.below(count)); }
+
+  bool has_room(const DraftGroup& group, ItemId item) const {
+    const auto size = static_cast<std::int32_t>(group.ranks.size);
+    if (!problem_.item_fits(size, item)) return false;
+    Tokens tokens = problem_.tokens(size, item);
+    std::int32_t sequences = problem_.num_sequences(item);
+    for (const ItemId other : group.items) {
+      tokens += problem_.tokens(size, other);
+      sequences += problem_.num_sequences(other);
+    }
+    const std::int32_t limit = problem_.options().max_sequences;
+    return tokens <= problem_.capacity() * size && (limit == 0 || sequences <= limit);
+  }
+
+  // Takes a bundle out of all micro-batches.
+  void remove(BundleId bundle, Draft& draft) const {
+    for (DraftGroup& group : draft.groups) {
+      std::erase_if(group.items, [&](ItemId item) {
+        return bundle_of_[static_cast<std::size_t>(item)] == bundle;
+      });
+    }
+  }
+
+  // Puts a bundle on these ranks: the first item into `into` if that has room, the others where
+  // there is room, or into fresh micro-batches at the end.
+  bool insert(BundleId bundle, RankRange ranks, std::size_t into, Draft& draft) {
+    if (!problem_.fits(static_cast<std::int32_t>(ranks.size), bundle)) return false;
+    for (const ItemId item : problem_.items_of(bundle)) {
+      DraftGroup* home = nullptr;
+      if (into < draft.groups.size() && draft.groups[into].ranks == ranks &&
+          has_room(draft.groups[into], item)) {
+        home = &draft.groups[into];
+      }
+      for (std::size_t g = 0; home == nullptr && g < draft.groups.size(); ++g) {
+        // One item may open a micro-batch of its own; the rest of a bundle shares.
+        const bool may_share = item != problem_.items_of(bundle).front();
+        if (may_share && draft.groups[g].ranks == ranks && !draft.groups[g].items.empty() &&
+            has_room(draft.groups[g], item)) {
+          home = &draft.groups[g];
+        }
+      }
+      if (home == nullptr) {
+        const std::size_t place = pick(draft.groups.size() + 1);
+        home = &*draft.groups.insert(draft.groups.begin() + static_cast<std::ptrdiff_t>(place),
+                                     {.ranks = ranks});
+        if (place <= into) ++into;
+      }
+      home->items.push_back(item);
+    }
+    return true;
+  }
+
+  static void drop_empty(Draft& draft) {
+    std::erase_if(draft.groups, [](const DraftGroup& group) { return group.items.empty(); });
+  }
+
+  bool change(Draft& draft) {
+    const std::size_t count = draft.groups.size();
+    switch (random_.below(6)) {
+      case 0: {  // a bundle into another micro-batch
+        const auto bundle = static_cast<BundleId>(pick(static_cast<std::size_t>(problem_.num_bundles())));
+        const std::size_t into = pick(count);
+        remove(bundle, draft);
+        const RankRange ranks = draft.groups[into].ranks;
+        if (!insert(bundle, ranks, into, draft)) return false;
+        break;
+      }
+      case 1: {  // a bundle into a fresh one
+        const auto bundle = static_cast<BundleId>(pick(static_cast<std::size_t>(problem_.num_bundles())));
+        remove(bundle, draft);
+        if (!insert(bundle, ranges_[pick(ranges_.size())], draft.groups.size(), draft)) return false;
+        break;
+      }
+      case 2: {  // two bundles change places
+        const auto a = static_cast<BundleId>(pick(static_cast<std::size_t>(problem_.num_bundles())));
+        const auto b = static_cast<BundleId>(pick(static_cast<std::size_t>(problem_.num_bundles())));
+        const auto find = [&](BundleId bundle) {
+          const ItemId item = problem_.items_of(bundle).front();
+          return static_cast<std::size_t>(
+              std::find_if(draft.groups.begin(), draft.groups.end(),
+                           [&](const DraftGroup& group) {
+                             return std::find(group.items.begin(), group.items.end(), item) !=
+                                    group.items.end();
+                           }) -
+              draft.groups.begin());
+        };
+        const std::size_t at_a = find(a);
+        const std::size_t at_b = find(b);
+        if (at_a == at_b) return false;
+        const RankRange ranks_a = draft.groups[at_a].ranks;
+        const RankRange ranks_b = draft.groups[at_b].ranks;
+        remove(a, draft);
+        remove(b, draft);
+        const std::size_t before = draft.groups.size();
+        if (!insert(a, ranks_b, at_b, draft) || draft.groups.size() != before) return false;
+        if (!insert(b, ranks_a, at_a, draft) || draft.groups.size() != before) return false;
+        break;
+      }
+      case 3:
+      case 4: {  // other ranks for a micro-batch
+        DraftGroup& group = draft.groups[pick(count)];
+        if (problem_.options().keep_groups == KeepGroups::rank) {
+          const BundleId bundle = bundle_of_[static_cast<std::size_t>(group.items.front())];
+          const RankRange ranks = ranges_[pick(ranges_.size())];
+          remove(bundle, draft);
+          if (!insert(bundle, ranks, draft.groups.size(), draft)) return false;
+          break;
+        }
+        const std::vector<ItemId> items = std::move(group.items);
+        group.items.clear();
+        group.ranks = ranges_[pick(ranges_.size())];
+        for (const ItemId item : items) {
+          if (!has_room(group, item)) return false;
+          group.items.push_back(item);
+        }
+        break;
+      }
+      default: {  // another place in the order
+        const std::size_t from = pick(count);
+        const std::size_t to = pick(count);
+        const DraftGroup group = draft.groups[from];
+        draft.groups.erase(draft.groups.begin() + static_cast<std::ptrdiff_t>(from));
+        draft.groups.insert(draft.groups.begin() + static_cast<std::ptrdiff_t>(to), group);
+        break;
+      }
+    }
+    drop_empty(draft);
+    return true;
+  }
+
+  const Problem& problem_;
+  const SlotsTime& time_;
+  Random random_;
+  std::vector<BundleId> bundle_of_;
+  std::vector<RankRange> ranges_;
+};
+
+}  // namespace
+
+DraftSlots anneal(const Problem& problem, DraftSlots slots, Nanoseconds bound,
+                  std::int64_t num_trials, const SlotsTime& time) {
+  return Annealing(problem, time).run(slots, bound, num_trials);
+}
+
+}  // namespace isochron

@@ -1,0 +1,287 @@
+// With aligned groups that nest, let every rank run its widest groups first: then no rank ever waits,
+// and the step is the largest sum from the root of the tree of groups to a leaf. So for a set S of
+// items on a block of c ranks
+//   f(S, c) = min over U of own(U, c) + min over A of max(f(A, c/2), f(S - U - A, c/2)),
+// where own(U, c) runs U on the whole block in the fewest micro-batches.
+//
+// With a barrier after every slot, a slot on r ranks takes
+//   F(S, r) = min over B, c of max(time(B, c), F(S - B, r - c)),
+// one micro-batch B on c ranks beside the rest, and a step is a partition of all items into slots.
+
+#include "isochron/plan/exact.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <limits>
+
+namespace isochron {
+
+namespace {
+
+using Set = std::uint32_t;  // of items
+
+constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max() / 4;
+constexpr std::int32_t max_items = 10;
+
+// Whether groups of a size cost the same wherever they stand.
+bool has_one_price(const Problem& problem) {
+  for (const std::int32_t size : problem.sizes()) {
+    const PriceId price = problem.cheapest_price(size);
+    for (std::int32_t first = 0; first + size <= problem.num_ranks();
+         first += problem.first_step(size)) {
+      if (problem.price_of({.first = first, .size = size}) != price) return false;
+    }
+  }
+  return true;
+}
+
+bool is_small(const Problem& problem) {
+  return problem.num_items() <= max_items && problem.num_items() == problem.num_bundles() &&
+         !problem.has_speeds() && problem.model().context.size() <= 1 && has_one_price(problem);
+}
+
+// What every set of items costs on a group of one size.
+struct SetCosts {
+  std::vector<Nanoseconds> sum;        // of the items; never: some item does not fit
+  std::vector<bool> fits_one;          // one micro-batch holds them
+  std::vector<std::int32_t> num_bins;  // fewest micro-batches
+  std::vector<Set> first_bin;          // one of these
+  Nanoseconds fixed = 0;
+
+  [[nodiscard]] Nanoseconds all(Set set) const {
+    return sum[set] >= never ? never : sum[set] + num_bins[set] * fixed;
+  }
+  [[nodiscard]] Nanoseconds one(Set set) const {
+    return fits_one[set] ? sum[set] + fixed : never;
+  }
+};
+
+SetCosts set_costs(const Problem& problem, std::int32_t size) {
+  const auto count = static_cast<std::size_t>(1) << problem.num_items();
+  const PriceId price = problem.cheapest_price(size);
+  SetCosts costs;
+  costs.fixed = problem.price(price).fixed;
+  costs.sum.assign(count, 0);
+  costs.fits_one.assign(count, true);
+  costs.num_bins.assign(count, 0);
+  costs.first_bin.assign(count, 0);
+  std::vector<Tokens> tokens(count, 0);
+  std::vector<std::int32_t> sequences(count, 0);
+  const std::int32_t limit = problem.options().max_sequences;
+  for (Set set = 1; set < count; ++set) {
+    const Set rest = set & (set - 1);
+    const auto item = static_cast<ItemId>(std::countr_zero(set));
+    if (!problem.item_fits(size, item) || costs.sum[rest] >= never) {
+      costs.sum[set] = never;
+      costs.fits_one[set] = false;
+      continue;
+    }
+    costs.sum[set] = costs.sum[rest] + problem.cost(price, item);
+    tokens[set] = tokens[rest] + problem.tokens(size, item);
+    sequences[set] = sequences[rest] + problem.num_sequences(item);
+    costs.fits_one[set] = tokens[set] <= problem.capacity() * size &&
+                          (limit == 0 || sequences[set] <= limit);
+    // The micro-batch of the lowest item, and the fewest for the others.
+    costs.num_bins[set] = std::numeric_limits<std::int32_t>::max();
+    const Set low = set ^ rest;
+    for (Set with = rest;; with = (with - 1) & rest) {
+      const Set bin = low | with;
+      if (costs.fits_one[bin] && 1 + costs.num_bins[set ^ bin] < costs.num_bins[set]) {
+        costs.num_bins[set] = 1 + costs.num_bins[set ^ bin];
+        costs.first_bin[set] = bin;
+      }
+      if (with == 0) break;
+    }
+  }
+  return costs;
+}
+
+std::vector<ItemId> items_of(Set set) {
+  std::vector<ItemId> items;
+  for (; set != 0; set &= set - 1) items.push_back(static_cast<ItemId>(std::countr_zero(set)));
+  return items;
+}
+
+// One level of the tree of blocks.
+struct Level {
+  std::int32_t size = 1;
+  std::optional<SetCosts> costs;   // none: no group has this size
+  std::vector<Nanoseconds> best;   // f
+  std::vector<Set> own;            // the best U
+  std::vector<Set> left;           // the best A, of what U leaves
+};
+
+void collect(const std::vector<Level>& levels, std::size_t index, Set set, std::int64_t first,
+             Draft& draft) {
+  if (set == 0) return;
+  const Level& level = levels[index];
+  const Set own = level.own[set];
+  for (Set rest = own; rest != 0;) {
+    const Set bin = level.costs->first_bin[rest];
+    draft.groups.push_back(
+        {.ranks = {.first = first, .size = level.size}, .items = items_of(bin)});
+    rest ^= bin;
+  }
+  if (index == 0) return;
+  const Set left = level.left[set];
+  collect(levels, index - 1, left, first, draft);
+  collect(levels, index - 1, set ^ own ^ left, first + levels[index - 1].size, draft);
+}
+
+}  // namespace
+
+std::optional<Draft> find_exact_step(const Problem& problem) {
+  const auto sizes = problem.sizes();
+  const std::int32_t blocks = problem.num_ranks() / sizes.front();
+  const bool is_nested = problem.is_aligned() && problem.num_ranks() % sizes.front() == 0 &&
+                         std::has_single_bit(static_cast<std::uint32_t>(blocks)) &&
+                         std::all_of(sizes.begin(), sizes.end(), [&](std::int32_t size) {
+                           return size % sizes.front() == 0 &&
+                                  std::has_single_bit(static_cast<std::uint32_t>(size / sizes.front()));
+                         });
+  if (!is_small(problem) || !is_nested) return std::nullopt;
+  const Set all = (Set{1} << problem.num_items()) - 1;
+  std::vector<Level> levels;
+  for (std::int32_t size = sizes.front(); size <= problem.num_ranks(); size *= 2) {
+    Level level{.size = size, .costs = {}, .best = {}, .own = {}, .left = {}};
+    if (std::find(sizes.begin(), sizes.end(), size) != sizes.end()) {
+      level.costs = set_costs(problem, size);
+    }
+    level.best.assign(all + 1, never);
+    level.own.assign(all + 1, 0);
+    level.left.assign(all + 1, 0);
+    level.best[0] = 0;
+    if (levels.empty()) {
+      for (Set set = 1; set <= all; ++set) {
+        level.best[set] = level.costs->all(set);
+        level.own[set] = set;
+      }
+    } else {
+      const std::vector<Nanoseconds>& half = levels.back().best;
+      std::vector<Nanoseconds> split(all + 1, never);  // over the two halves of the block
+      std::vector<Set> split_left(all + 1, 0);
+      split[0] = 0;
+      for (Set set = 1; set <= all; ++set) {
+        const Set rest = set & (set - 1);
+        for (Set with = rest;; with = (with - 1) & rest) {
+          const Set left = (set ^ rest) | with;  // halves are alike: the lowest item is on the left
+          const Nanoseconds time = std::max(half[left], half[set ^ left]);
+          if (time < split[set]) {
+            split[set] = time;
+            split_left[set] = left;
+          }
+          if (with == 0) break;
+        }
+      }
+      for (Set set = 1; set <= all; ++set) {
+        level.best[set] = split[set];
+        level.left[set] = split_left[set];
+        if (!level.costs) continue;
+        for (Set own = set; own != 0; own = (own - 1) & set) {
+          const Nanoseconds time = std::min(never, level.costs->all(own) + split[set ^ own]);
+          if (time < level.best[set]) {
+            level.best[set] = time;
+            level.own[set] = own;
+            level.left[set] = split_left[set ^ own];
+          }
+        }
+      }
+    }
+    levels.push_back(std::move(level));
+  }
+  if (levels.back().best[all] >= never) return std::nullopt;
+  Draft draft;
+  draft.time = levels.back().best[all];
+  collect(levels, levels.size() - 1, all, 0, draft);
+  return draft;
+}
+
+std::optional<SlotDraft> find_exact_slots(const Problem& problem) {
+  constexpr std::int32_t max_slot_ranks = 16;
+  const auto sizes = problem.sizes();
+  bool is_packed = true;  // groups fit side by side as soon as their sizes add up
+  if (problem.is_aligned()) {
+    for (std::size_t i = 1; i < sizes.size(); ++i) {
+      is_packed = is_packed && sizes[i] % sizes[i - 1] == 0;
+    }
+    is_packed = is_packed && problem.num_ranks() % sizes.back() == 0;
+  }
+  if (!is_small(problem) || problem.num_ranks() > max_slot_ranks || !is_packed) {
+    return std::nullopt;
+  }
+  const Set all = (Set{1} << problem.num_items()) - 1;
+  std::vector<SetCosts> costs;
+  for (const std::int32_t size : sizes) costs.push_back(set_costs(problem, size));
+  struct Choice {
+    Nanoseconds time = never;
+    Set bin = 0;
+    std::int32_t place = 0;  // of its size
+  };
+  const auto ranks = static_cast<std::size_t>(problem.num_ranks());
+  std::vector<std::vector<Choice>> slot(ranks + 1, std::vector<Choice>(all + 1));
+  for (std::size_t r = 0; r <= ranks; ++r) {
+    slot[r][0].time = 0;
+    for (Set set = 1; set <= all; ++set) {
+      Choice& best = slot[r][set];
+      const Set rest = set & (set - 1);
+      const Set low = set ^ rest;
+      for (std::size_t p = 0; p < sizes.size() && static_cast<std::size_t>(sizes[p]) <= r; ++p) {
+        const auto left = r - static_cast<std::size_t>(sizes[p]);
+        for (Set with = rest;; with = (with - 1) & rest) {
+          const Set bin = low | with;
+          const Nanoseconds own = costs[p].one(bin);
+          if (own < best.time) {
+            const Nanoseconds time = std::max(own, slot[left][set ^ bin].time);
+            if (time < best.time) {
+              best = {.time = time, .bin = bin, .place = static_cast<std::int32_t>(p)};
+            }
+          }
+          if (with == 0) break;
+        }
+      }
+    }
+  }
+  std::vector<Nanoseconds> total(all + 1, never);
+  std::vector<Set> last(all + 1, 0);
+  total[0] = 0;
+  for (Set set = 1; set <= all; ++set) {
+    const Set rest = set & (set - 1);
+    const Set low = set ^ rest;
+    for (Set with = rest;; with = (with - 1) & rest) {
+      const Set part = low | with;
+      const Nanoseconds time = std::min(never, slot[ranks][part].time + total[set ^ part]);
+      if (time < total[set]) {
+        total[set] = time;
+        last[set] = part;
+      }
+      if (with == 0) break;
+    }
+  }
+  if (total[all] >= never) return std::nullopt;
+  SlotDraft draft;
+  draft.time = total[all];
+  for (Set set = all; set != 0; set ^= last[set]) {
+    // Widest first, so that aligned groups follow each other.
+    std::vector<DraftGroup>& groups = draft.slots.emplace_back();
+    Set rest = last[set];
+    for (std::size_t r = ranks; rest != 0;) {
+      const Choice& choice = slot[r][rest];
+      const std::int32_t size = sizes[static_cast<std::size_t>(choice.place)];
+      groups.push_back({.ranks = {.first = 0, .size = size}, .items = items_of(choice.bin)});
+      rest ^= choice.bin;
+      r -= static_cast<std::size_t>(size);
+    }
+    std::stable_sort(groups.begin(), groups.end(), [](const DraftGroup& a, const DraftGroup& b) {
+      return a.ranks.size > b.ranks.size;
+    });
+    std::int64_t first = 0;
+    for (DraftGroup& group : groups) {
+      group.ranks.first = first;
+      first += group.ranks.size;
+    }
+  }
+  return draft;
+}
+
+}  // namespace isochron

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <optional>
+
+#include "isochron/plan/draft.h"
+#include "isochron/plan/problem.h"
+#include "isochron/plan/slot_search.h"
+
+// For few items: the best of all plans, by dynamic programming over subsets. Nothing where that does
+// not apply: many items, slow ranks, kept ranks, groups whose cost depends on their place.
+
+namespace isochron {
+
+// The best step in which ranks wait for the members of their groups only, with aligned groups that
+// nest. Exponential in the items: 3^n for each size.
+[[nodiscard]] std::optional<Draft> find_exact_step(const Problem& problem);
+
+// The best step in which all ranks wait after every slot; ranks may stay empty in a slot.
+// 3^n for each pair of a size and a number of ranks.
+[[nodiscard]] std::optional<SlotDraft> find_exact_slots(const Problem& problem);
+
+}  // namespace isochron
