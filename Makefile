@@ -37,8 +37,9 @@ build:
 bench:
 	cmake/setup.sh program bench
 	cmake --preset bench
-	cmake --build --preset bench -j $(JOBS) --target planner_bench
+	cmake --build --preset bench -j $(JOBS) --target planner_bench plan_bench
 	$(PYTHON) bench/compare.py --program build-bench/bench/planner_bench --lengths "$(LENGTHS)"
+	$(PYTHON) bench/compare_plans.py --program build-bench/bench/plan_bench --lengths "$(LENGTHS)"
 
 format:
 	cmake/setup.sh lint

@@ -8,18 +8,16 @@ commit, command, date and hardware. Exits 1 if a target is missed.
 """
 
 import argparse
-import csv
-import datetime
 import hashlib
-import json
 import os
 import pathlib
 import random
-import re
 import statistics
 import subprocess
 import sys
 import venv
+
+from page import Page, Program, lognormal, read_lengths
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -45,63 +43,6 @@ def enter_venv():
     if pathlib.Path(sys.prefix).resolve() != VENV.resolve():
         python = VENV / "bin" / "python"
         os.execv(python, [str(python), *sys.argv])
-
-
-class Planner:
-    """Asks planner_bench; it checks each answer with the independent checker before it answers."""
-
-    def __init__(self, program):
-        pipe = subprocess.PIPE
-        self._process = subprocess.Popen([program], stdin=pipe, stdout=pipe, text=True)
-
-    def ask(self, **question):
-        self._process.stdin.write(json.dumps(question) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        if not line:
-            sys.exit("compare.py: planner_bench stopped without an answer")
-        return json.loads(line)
-
-
-class Page:
-    """What is printed and written: text, tables, targets."""
-
-    def __init__(self):
-        self.lines = []
-        self.targets = []
-
-    def add(self, line=""):
-        print(line, flush=True)
-        self.lines.append(line)
-
-    def table(self, *names):
-        self.add()
-        self.row(*names)
-        self.row(*["---"] * len(names))
-
-    def row(self, *cells):
-        self.add("| " + " | ".join(str(cell) for cell in cells) + " |")
-
-    def judge(self, is_met):
-        self.targets.append(is_met)
-        return "pass" if is_met else "FAIL"
-
-
-def lognormal(count, mu, sigma, longest, seed):
-    generator = random.Random(f"{count} {mu} {sigma} {longest} {seed}")
-    return [
-        min(longest, max(1, int(generator.lognormvariate(mu, sigma)))) for _ in range(count)
-    ]
-
-
-def read_lengths(path):
-    text = path.read_text(encoding="utf-8-sig")
-    if text.lstrip().startswith("["):
-        return json.loads(text)
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    if re.search("[a-zA-Z]", lines[0]):
-        return [int(row["length"]) for row in csv.DictReader(lines)]
-    return [int(line) for line in lines]
 
 
 def sources(folder):
@@ -278,18 +219,6 @@ def compare_pack(page, planner, rival, seeds):
     )
 
 
-def output_of(*command):
-    try:
-        return subprocess.run(command, capture_output=True, text=True, cwd=ROOT).stdout.strip()
-    except FileNotFoundError:
-        return ""
-
-
-def hardware():
-    names = re.findall(r"^model name\s*:\s*(.+)$", pathlib.Path("/proc/cpuinfo").read_text(), re.M)
-    return f"{names[0] if names else os.uname().machine}, {len(os.sched_getaffinity(0))} cores"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", required=True, help="planner_bench")
@@ -301,20 +230,13 @@ def main():
     import verl_release
 
     page = Page()
-    changes = output_of("git", "status", "--porcelain", "--", ".", ":!bench/results")
-    commit = output_of("git", "rev-parse", "--short=12", "HEAD") or "unknown"
-    page.add("# Planner beside verl 0.9.1")
-    page.add()
-    page.add(f"- commit: {commit}{' with changes' if changes else ''}")
-    page.add(f"- command: `make bench`{' (quick)' if arguments.quick else ''}")
-    page.add(f"- date: {datetime.date.today().isoformat()}")
-    page.add(f"- hardware: {hardware()}; load average {os.getloadavg()[0]:.1f} at the start")
+    page.head("Planner beside verl 0.9.1", is_quick=arguments.quick)
     page.add(
         f"- verl {verl_release.VERSION}, Python {sys.version.split()[0]}, processor time of one thread, fastest run; "
         "every answer of ours accepted by isochron/check"
     )
     page.add()
-    planner = Planner(arguments.program)
+    planner = Program(arguments.program)
     is_quick = arguments.quick
     compare_balance(
         page, planner, verl_release, arguments.lengths, SIZES[:3] if is_quick else SIZES
@@ -324,15 +246,7 @@ def main():
     seeds = {"sigma 1": 2, "hard": 1} if is_quick else {"sigma 1": 40, "hard": 10}
     measure_pack(page, planner, seeds)
     compare_pack(page, planner, verl_release, 1 if is_quick else 3)
-    met = page.targets.count(True)
-    page.add()
-    page.add(f"{met} targets met, {len(page.targets) - met} missed")
-    if not is_quick:
-        slug = re.sub(r"[^a-z0-9]+", "_", hardware().lower()).strip("_")
-        path = HERE / "results" / f"planner_{slug}_{datetime.date.today():%Y%m}.md"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("\n".join(page.lines) + "\n")
-        print(f"written to {path.relative_to(ROOT)}")
+    page.close("planner", is_quick=is_quick)
     return 0 if all(page.targets) else 1
 
 

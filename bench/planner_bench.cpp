@@ -8,14 +8,13 @@
 // the independent checker accepts the answer. `sort_us` is what std::sort takes for the same costs.
 // compare.py asks the questions, and sets rivals beside the answers.
 
-#include <time.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <string>
 #include <vector>
 
+#include "bench/processor_time.h"
 #include "isochron/balance/balance.h"
 #include "isochron/balance/balance_json.h"
 #include "isochron/check/check.h"
@@ -29,14 +28,6 @@ namespace isochron {
 namespace {
 
 constexpr std::string_view where = "planner_bench";
-
-// Processor time of this thread. On a busy machine the clock on the wall would charge a rival's
-// long run for what others do, and let a short one of ours slip through.
-double cpu_us() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) * 1e-3;
-}
 
 struct Runs {
   std::size_t least = 3;

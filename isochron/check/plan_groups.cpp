@@ -145,7 +145,7 @@ Violation find_capacity_violation(const PlanView& view) {
     const bool has_listed = std::any_of(group.sequences.begin(), group.sequences.end(),
                                         [&](SequenceId id) { return view.is_oversized(id); });
     if (has_listed) return find_alone_violation(view, sizes, slot, group);
-    const Tokens tokens = view.tokens_per_rank(group);
+    const Tokens tokens = view.tokens_per_rank(group.sequences, group.ranks.size);
     return broken_unless(tokens <= capacity,
                          "{}: {} padded tokens on each rank, the capacity is {}",
                          group_text(slot, group.ranks), tokens, capacity);

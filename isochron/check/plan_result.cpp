@@ -9,9 +9,10 @@
 
 #include "isochron/check/plan_bound.h"
 #include "isochron/check/plan_cost.h"
+#include "isochron/check/plan_dropped.h"
 #include "isochron/check/plan_groups.h"
+#include "isochron/check/plan_placeholders.h"
 #include "isochron/check/plan_places.h"
-#include "isochron/check/plan_short.h"
 #include "isochron/check/plan_sizes.h"
 #include "isochron/check/plan_time.h"
 #include "isochron/check/plan_view.h"
@@ -63,10 +64,12 @@ bool has_plain_plan(const PlanView& view) {
   if (options.keep_groups == KeepGroups::microbatch || options.max_activation_bytes > 0) {
     return false;
   }
-  if (options.keep_groups == KeepGroups::rank && view.is_dynamic()) return false;
-  const std::vector<std::int64_t> sizes = group_sizes(view);
+  std::vector<std::int64_t> sizes = group_sizes(view);
+  // Prompt groups on one set of ranks: then all are as wide as the widest needs.
+  const bool is_one_size = options.keep_groups == KeepGroups::rank && view.is_dynamic();
+  if (is_one_size && !sizes.empty()) sizes = {sizes.back()};
   const bool may_be_alone =
-      options.oversize == Oversize::alone &&
+      options.oversize == Oversize::alone && !is_one_size &&
       is_runnable(view.plan().cost,
                   {.first = 0, .size = view.is_dynamic() ? view.num_ranks() : view.mode().size});
   const auto runs = [&](SequenceId id) {

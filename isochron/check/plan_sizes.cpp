@@ -23,12 +23,8 @@ std::vector<std::int64_t> group_sizes(const PlanView& view) {
 
 bool fits_some_size(const PlanView& view, std::span<const std::int64_t> sizes,
                     std::span<const SequenceId> sequences) {
-  const auto fits = [&](std::int64_t size) {
-    Tokens sum = 0;
-    for (const SequenceId id : sequences) sum += view.tokens_per_rank(view.length_of(id), size);
-    return sum <= view.plan().topology.capacity;
-  };
-  return !sizes.empty() && (fits(sizes.front()) || fits(sizes.back()));
+  return !sizes.empty() &&
+         (view.fits(sequences, sizes.front()) || view.fits(sequences, sizes.back()));
 }
 
 }  // namespace isochron::check

@@ -229,7 +229,8 @@ std::vector<std::int64_t> peak_bytes(const PlanView& view) {
   std::vector<std::vector<double>> bytes(view.plan().microbatches.size());  // of whole groups
   for (std::size_t slot = 0; slot < bytes.size(); ++slot) {
     for (const ContextGroup& group : view.plan().microbatches[slot]) {
-      bytes[slot].push_back(static_cast<double>(view.tokens_per_rank(group)) * bytes_per_token);
+      const Tokens tokens = view.tokens_per_rank(group.sequences, group.ranks.size);
+      bytes[slot].push_back(static_cast<double>(tokens) * bytes_per_token);
     }
   }
   std::vector<std::int64_t> peak(static_cast<std::size_t>(view.num_ranks()));

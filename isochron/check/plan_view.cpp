@@ -48,11 +48,9 @@ Tokens PlanView::tokens_per_rank(Tokens length, std::int64_t ranks) const {
   return rounded_up(length, num_chunks * tensor_parallel) * 2 * tensor_parallel;
 }
 
-Tokens PlanView::tokens_per_rank(const ContextGroup& group) const {
+Tokens PlanView::tokens_per_rank(std::span<const SequenceId> ids, std::int64_t ranks) const {
   Tokens sum = 0;
-  for (const SequenceId id : group.sequences) {
-    sum += tokens_per_rank(length_of(id), group.ranks.size);
-  }
+  for (const SequenceId id : ids) sum += tokens_per_rank(length_of(id), ranks);
   return sum;
 }
 

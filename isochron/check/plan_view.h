@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,10 @@ class PlanView {
   // Tokens that a sequence takes of the capacity of each of `ranks` ranks: cut into 2 chunks per
   // rank, each a multiple of tensor_parallel; on one rank it stays whole.
   [[nodiscard]] Tokens tokens_per_rank(Tokens length, std::int64_t ranks) const;
-  [[nodiscard]] Tokens tokens_per_rank(const ContextGroup& group) const;
+  [[nodiscard]] Tokens tokens_per_rank(std::span<const SequenceId> ids, std::int64_t ranks) const;
+  [[nodiscard]] bool fits(std::span<const SequenceId> ids, std::int64_t ranks) const {
+    return tokens_per_rank(ids, ranks) <= plan_.topology.capacity;
+  }
 
   // Whether a sequence stands in `oversized`.
   [[nodiscard]] bool is_oversized(SequenceId id) const;

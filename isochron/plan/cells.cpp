@@ -201,43 +201,40 @@ std::vector<BundleId> Cells::exchanged(const Cell& cell, const std::int32_t (&ou
   return result;
 }
 
-// Subsets of up to `depth` bundles of a cell, dearest first.
 namespace {
 
-struct Subset {
-  Nanoseconds time = 0;
-  std::int32_t first = -1;
-  std::int32_t second = -1;
-};
+constexpr std::size_t max_pairs = 24;  // neighbours of a bundle that form pairs with it
 
 }  // namespace
 
+// Subsets of up to `depth` bundles of a cell, dearest first; `with_none`: the empty one last.
+void Cells::find_subsets(const Cell& cell, std::int32_t depth, bool with_none,
+                         std::vector<Subset>& subsets) const {
+  subsets.clear();
+  const std::size_t count = cell.bundles.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const Nanoseconds time = time_on(cell, cell.bundles[i]);
+    subsets.push_back({.time = time, .first = static_cast<std::int32_t>(i)});
+    if (depth < 2) continue;
+    for (std::size_t j = i + 1; j < std::min(count, i + max_pairs); ++j) {
+      subsets.push_back({.time = time + time_on(cell, cell.bundles[j]),
+                         .first = static_cast<std::int32_t>(i),
+                         .second = static_cast<std::int32_t>(j)});
+    }
+  }
+  if (with_none) subsets.push_back({});
+  if (depth < 2) return;
+  std::sort(subsets.begin(), subsets.end(), [](const Subset& a, const Subset& b) {
+    return std::tuple(-a.time, a.first, a.second) < std::tuple(-b.time, b.first, b.second);
+  });
+}
+
 Cells::Exchange Cells::find_exchange(const Cell& dear, const Cell& cheap, std::int32_t depth,
                                      Nanoseconds limit, std::int64_t& work) {
-  constexpr std::size_t max_pairs = 24;  // bundles of a cell that form pairs
-  const auto subsets_of = [&](const Cell& cell, bool with_none) {
-    std::vector<Subset> subsets;
-    const std::size_t count = cell.bundles.size();
-    for (std::size_t i = 0; i < count; ++i) {
-      const Nanoseconds time = time_on(cell, cell.bundles[i]);
-      subsets.push_back({.time = time, .first = static_cast<std::int32_t>(i)});
-      if (depth < 2) continue;
-      for (std::size_t j = i + 1; j < std::min(count, i + max_pairs); ++j) {
-        subsets.push_back({.time = time + time_on(cell, cell.bundles[j]),
-                           .first = static_cast<std::int32_t>(i),
-                           .second = static_cast<std::int32_t>(j)});
-      }
-    }
-    if (with_none) subsets.push_back({});
-    if (depth >= 2) {
-      std::sort(subsets.begin(), subsets.end(), [](const Subset& a, const Subset& b) {
-        return std::tuple(-a.time, a.first, a.second) < std::tuple(-b.time, b.first, b.second);
-      });
-    }
-    return subsets;
-  };
-  const std::vector<Subset> gives = subsets_of(dear, false);
-  const std::vector<Subset> takes = subsets_of(cheap, true);
+  // gives_ holds the subsets of the dear cell already.
+  find_subsets(cheap, depth, true, takes_);
+  const std::vector<Subset>& gives = gives_;
+  const std::vector<Subset>& takes = takes_;
   work -= static_cast<std::int64_t>(gives.size() + takes.size());
 
   Exchange best;
@@ -327,6 +324,7 @@ void Cells::refine(Nanoseconds target, std::int64_t& work) {
     Exchange best;
     Cell* partner = nullptr;
     for (std::int32_t depth = 1; depth <= 2 && !best.is_found; ++depth) {
+      find_subsets(dear, depth, false, gives_);
       const std::size_t last = depth == 1 ? order.size() : num_first;
       for (std::size_t i = 0; i < last; ++i) {
         if (depth == 1 && best.is_found && i >= num_first) break;

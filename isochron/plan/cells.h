@@ -57,6 +57,12 @@ class Cells {
     bool is_found = false;
   };
 
+  struct Subset {
+    Nanoseconds time = 0;
+    std::int32_t first = -1;  // places in the bundles of a cell
+    std::int32_t second = -1;
+  };
+
   [[nodiscard]] Nanoseconds time_on(const Cell& cell, BundleId bundle) const;
   [[nodiscard]] Tokens tokens_of(BundleId bundle) const {
     return tokens_[static_cast<std::size_t>(bundle)];
@@ -64,6 +70,8 @@ class Cells {
   [[nodiscard]] std::int32_t count_slots(std::span<const BundleId> bundles, Tokens tokens) const;
   [[nodiscard]] Nanoseconds slot_time(const Cell& cell) const;
   void put(Cell& cell, BundleId bundle);
+  void find_subsets(const Cell& cell, std::int32_t depth, bool with_none,
+                    std::vector<Subset>& subsets) const;
   [[nodiscard]] Exchange find_exchange(const Cell& dear, const Cell& cheap, std::int32_t depth,
                                        Nanoseconds limit, std::int64_t& work);
   [[nodiscard]] std::vector<BundleId> exchanged(const Cell& cell, const std::int32_t (&out)[2],
@@ -79,6 +87,8 @@ class Cells {
   std::vector<Nanoseconds> times_;  // of bundles, on the first cell
   std::vector<Tokens> tokens_;      // of bundles
   std::vector<Cell> cells_;
+  std::vector<Subset> gives_;  // of the dear cell, while exchanges are looked for
+  std::vector<Subset> takes_;
 };
 
 }  // namespace isochron

@@ -146,8 +146,12 @@ std::optional<std::string> apply_oversize(const StepPlan& plan, Problem& problem
   return std::nullopt;
 }
 
+// What a few milliseconds for a thousand sequences allow: a step is a matter of balance, slots are one
+// of packing, which takes more.
 std::int64_t default_effort(const Problem& problem) {
-  return 150'000 + 50 * static_cast<std::int64_t>(problem.num_items());
+  const auto count = static_cast<std::int64_t>(problem.num_items());
+  const bool is_packing = problem.options().sync == Sync::microbatch;
+  return is_packing ? 100'000 + 120 * count : 30'000 + 40 * count;
 }
 
 // Predicted time, balance and memory, from the simulator.

@@ -55,6 +55,7 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
   require_valid(cost_);
   require_small_total(work_, cost_);
   microbatch_ = microbatch_cost(cost_);
+  has_ordered_links_ = cost_.context.size() <= 1;  // an exchange may begin at a larger size
   for (const ContextCost& context : cost_.context) {
     for (std::size_t i = 1; i < context.links.size(); ++i) {
       const ContextLink& wider = context.links[i];

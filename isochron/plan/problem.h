@@ -81,7 +81,8 @@ class Problem {
   // the size does not admit the bundle.
   [[nodiscard]] Nanoseconds least_cost(std::int32_t size, BundleId bundle) const;
   [[nodiscard]] Nanoseconds least_fixed(std::int32_t size) const;
-  // Whether no link is cheaper than one of a smaller block.
+  // Whether a larger group never has the smaller area: no link is cheaper than one of a smaller
+  // block, and there is but one exchange.
   [[nodiscard]] bool has_ordered_links() const { return has_ordered_links_; }
 
   // Padded tokens of an item on a group of `size`; an item that stands alone takes all there is.

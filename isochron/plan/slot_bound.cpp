@@ -101,7 +101,8 @@ class Prices {
 
 // A long bundle on a group of one size.
 struct Stay {
-  double time = 0;  // without the fixed cost of a slot
+  double time = 0;     // without the fixed cost of a slot, with the latency
+  double latency = 0;  // of that
   double size = 1;
 };
 
@@ -116,6 +117,7 @@ class SlotBound {
   double bound() {
     std::vector<std::pair<double, std::size_t>> by_work;  // negative: dearest first
     for (BundleId bundle = 0; bundle < problem_.num_bundles(); ++bundle) {
+      if (problem_.items_of(bundle).size() > 1) continue;  // those may be in several slots
       by_work.emplace_back(-prices_.price(static_cast<std::size_t>(bundle)),
                            static_cast<std::size_t>(bundle));
     }
@@ -150,7 +152,7 @@ class SlotBound {
   struct Slot {
     double longest = 0;
     double size = 0;   // of its long bundles together
-    double area = 0;   // of them
+    double area = 0;   // of them, without latencies: those are paid for what joins them too
   };
 
   std::vector<Stay> stays_of(std::size_t bundle) const {
@@ -163,7 +165,10 @@ class SlotBound {
                               problem_.least_fixed(size) - problem_.microbatch());
       if (time >= fastest) continue;  // wider and no faster: never better
       fastest = time;
-      stays.push_back({.time = time, .size = static_cast<double>(size)});
+      stays.push_back(
+          {.time = time,
+           .latency = static_cast<double>(problem_.least_fixed(size) - problem_.microbatch()),
+           .size = static_cast<double>(size)});
     }
     return stays;
   }
@@ -190,7 +195,7 @@ class SlotBound {
       const auto with = [&](Slot slot) {
         slot.longest = std::max(slot.longest, stay.time);
         slot.size += stay.size;
-        slot.area += stay.size * stay.time;
+        slot.area += stay.size * (stay.time - stay.latency);
         return slot;
       };
       for (std::size_t s = 0; s < slots_.size(); ++s) {

@@ -1,10 +1,10 @@
 // Micro-batches of a chosen length, sorted into slots.
 //
-// For a duration D every item takes the smallest group that runs it within D, dearest first, and
-// joins the open group that it fills best before it opens one: bin packing with two resources, time
-// and tokens, where a group of c ranks is a bin of price c. Groups sorted by duration then fill slot
-// after slot, so that those that wait for each other take equally long. The best D of a grid is the
-// start; after that a few slots at a time are pooled and packed anew.
+// What needs a wide group to end within a limit is packed first, dearest first: bin packing with two
+// resources, time and tokens, where a group of c ranks is a bin of price c. Sorted by duration these
+// groups fill slot after slot, so that those that wait for each other take equally long. The other
+// items fill what the wide groups leave open, and the rest is spread evenly over further slots. The
+// best of several limits is the start; after that a few slots at a time are pooled and built anew.
 
 #include "isochron/plan/slot_search.h"
 
@@ -12,6 +12,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -27,7 +28,7 @@ constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max();
 struct Group {
   std::int32_t place = 0;  // of its size in sizes()
   std::int32_t size = 1;
-  Nanoseconds time = 0;    // with the fixed part
+  Nanoseconds time = 0;  // with the fixed part
   Tokens tokens = 0;
   std::int32_t num_sequences = 0;
   std::vector<ItemId> items = {};
@@ -39,6 +40,21 @@ struct PackedSlot {
   Nanoseconds room = 0;  // that groups may fill
 };
 
+// What to do with ranks beside the wide groups of a slot.
+enum class Idle {
+  filled,  // item by item, as long as the slot does not get longer
+  spread,  // evenly, together with further slots
+};
+
+// How slots are built.
+struct Recipe {
+  std::size_t base = 0;   // place of the size of cells: items that fit it need no wide group
+  Nanoseconds limit = 0;  // that groups keep where they can
+  Idle idle = Idle::filled;
+  bool is_quick = false;  // a rough answer, to compare limits by
+  bool is_last = false;   // spreads what is left as it is
+};
+
 class SlotSearch {
  public:
   SlotSearch(const Problem& problem, Nanoseconds bound) : problem_(problem), bound_(bound) {
@@ -48,14 +64,17 @@ class SlotSearch {
     smallest_.resize(count);
     dearest_.resize(count);
     std::iota(dearest_.begin(), dearest_.end(), 0);
+    lightest_ = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < count; ++i) {
-      while (!problem.item_fits(sizes[static_cast<std::size_t>(smallest_[i])],
-                                static_cast<ItemId>(i))) {
-        ++smallest_[i];
-      }
-      total_area_ += static_cast<double>(cost(static_cast<std::size_t>(smallest_[i]), static_cast<ItemId>(i))) *
-                     sizes[static_cast<std::size_t>(smallest_[i])];
-      total_tokens_ += static_cast<double>(problem.tokens(sizes[static_cast<std::size_t>(smallest_[i])], static_cast<ItemId>(i)));
+      const auto item = static_cast<ItemId>(i);
+      std::size_t place = 0;
+      while (!problem.item_fits(sizes[place], item)) ++place;
+      smallest_[i] = static_cast<std::int32_t>(place);
+      const double area = static_cast<double>(cost(place, item)) * sizes[place];
+      const auto tokens = static_cast<double>(problem.tokens(sizes[place], item));
+      total_area_ += area;
+      total_tokens_ += tokens;
+      lightest_ = std::min(lightest_, area / tokens);
     }
     std::sort(dearest_.begin(), dearest_.end(), [&](ItemId a, ItemId b) {
       return std::pair(-cost(0, a), a) < std::pair(-cost(0, b), b);
@@ -68,87 +87,132 @@ class SlotSearch {
 
   SlotDraft within(Nanoseconds limit) {
     std::int64_t work = 0;
-    consider(build(dearest_, limit, Idle::spread, work));
+    consider(build(dearest_, {.limit = limit, .idle = Idle::spread}, work));
     return draft();
   }
 
   SlotDraft run(std::int64_t work) {
-    const std::int64_t all_work = work;
     start(work);
-    improve(work, all_work);
+    improve(work);
     return draft();
   }
 
  private:
+  // Groups by the room they have: of the time and of the tokens, at the lightest item's price for
+  // those, what there is less of.
+  class OpenGroups {
+   public:
+    OpenGroups(const SlotSearch& search) : search_(search), by_room_(search.prices_.size()) {}
+
+    void add(const Group& group, Nanoseconds time_left, std::int32_t id) {
+      by_room_[static_cast<std::size_t>(group.place)].emplace(room_of(group, time_left), id);
+    }
+
+    // The group of this size with the least room that takes the item, removed; -1 if there is none.
+    template <class GroupOf, class TimeLeftOf>
+    std::int32_t take(std::size_t place, ItemId item, GroupOf group_of, TimeLeftOf time_left_of) {
+      std::set<std::pair<Nanoseconds, std::int32_t>>& groups = by_room_[place];
+      if (groups.empty()) return -1;
+      const Problem& problem = search_.problem_;
+      const std::int32_t size = problem.sizes()[place];
+      const std::int32_t max_sequences = problem.options().max_sequences;
+      const Nanoseconds time = search_.cost(place, item);
+      const Tokens tokens = problem.tokens(size, item);
+      const auto needs = std::min(
+          time, static_cast<Nanoseconds>(static_cast<double>(tokens) / size * search_.lightest_));
+      constexpr int max_tries = 16;
+      int tries = 0;
+      for (auto it = groups.lower_bound({needs, -1}); it != groups.end() && tries < max_tries;
+           ++it, ++tries) {
+        const Group& group = group_of(it->second);
+        const std::int32_t sequences = problem.num_sequences(item);
+        if (time_left_of(it->second) < time || group.tokens + tokens > problem.capacity() * size ||
+            (max_sequences > 0 && group.num_sequences + sequences > max_sequences)) {
+          continue;
+        }
+        const std::int32_t id = it->second;
+        groups.erase(it);
+        return id;
+      }
+      return -1;
+    }
+
+   private:
+    Nanoseconds room_of(const Group& group, Nanoseconds time_left) const {
+      const Tokens left = search_.problem_.capacity() * group.size - group.tokens;
+      const double by_tokens = static_cast<double>(left) / group.size * search_.lightest_;
+      return std::min(time_left, static_cast<Nanoseconds>(std::min(by_tokens, 4e18)));
+    }
+
+    const SlotSearch& search_;
+    std::vector<std::set<std::pair<Nanoseconds, std::int32_t>>> by_room_;
+  };
+
   Nanoseconds cost(std::size_t place, ItemId item) const {
-    return problem_.cost(prices_[place], item);  // items are bundles here
+    return problem_.cost(prices_[place], item);  // every item is a bundle here
   }
   Nanoseconds fixed(std::size_t place) const { return problem_.price(prices_[place]).fixed; }
   Nanoseconds good_enough() const { return bound_ + (bound_ >> 13); }
 
-  // Packs items, dearest first, into groups that take at most `limit` where they can.
-  std::vector<Group> pack(const std::vector<ItemId>& items, Nanoseconds limit,
+  std::size_t smallest_from(std::size_t base, ItemId item) const {
+    return std::max(base, static_cast<std::size_t>(smallest_[static_cast<std::size_t>(item)]));
+  }
+
+  void put(Group& group, ItemId item) const {
+    group.items.push_back(item);
+    group.time += cost(static_cast<std::size_t>(group.place), item);
+    group.tokens += problem_.tokens(group.size, item);
+    group.num_sequences += problem_.num_sequences(item);
+  }
+
+  Group group_at(std::size_t place) const {
+    return {.place = static_cast<std::int32_t>(place),
+            .size = problem_.sizes()[place],
+            .time = fixed(place)};
+  }
+
+  // What traffic makes of the area of an item, on a larger group than it needs.
+  double overhead(std::size_t place, ItemId item) const {
+    const auto least = static_cast<std::size_t>(smallest_[static_cast<std::size_t>(item)]);
+    const auto sizes = problem_.sizes();
+    return static_cast<double>(cost(place, item)) * sizes[place] /
+           std::max(1.0, static_cast<double>(cost(least, item)) * sizes[least]);
+  }
+
+  // Packs items, dearest first, into groups that take at most the limit where they can.
+  std::vector<Group> pack(const std::vector<ItemId>& items, const Recipe& recipe,
                           std::int64_t& work) const {
     const auto sizes = problem_.sizes();
-    const std::int32_t max_sequences = problem_.options().max_sequences;
     std::vector<Group> groups;
-    using Open = std::set<std::pair<Nanoseconds, std::int32_t>>;  // time left, group
-    std::vector<Open> open(sizes.size());
-    constexpr int max_tries = 12;
+    OpenGroups open(*this);
     for (const ItemId item : items) {
       --work;
-      std::size_t place = static_cast<std::size_t>(smallest_[static_cast<std::size_t>(item)]);
-      std::size_t best = place;
+      // The smallest size that ends within the limit, or else the fastest.
+      std::size_t best = smallest_from(recipe.base, item);
       Nanoseconds least = never;
-      bool is_late = true;
-      for (; place < sizes.size(); ++place) {
+      for (std::size_t place = best; place < sizes.size() && least > recipe.limit; ++place) {
         if (!problem_.item_fits(sizes[place], item)) continue;
         const Nanoseconds time = cost(place, item) + fixed(place);
         if (time < least) {
           least = time;
           best = place;
         }
-        if (time <= limit) {
-          is_late = false;
-          break;
-        }
       }
-      const Tokens alone_tokens = problem_.tokens(sizes[best], item);
-      const std::int32_t sequences = problem_.num_sequences(item);
-      const bool is_alone = problem_.is_alone(item);
-      std::int32_t joined = -1;
-      if (!is_late && !is_alone) {
-        for (std::size_t p = best; p < sizes.size() && joined < 0; ++p) {
-          if (open[p].empty()) continue;
-          const Nanoseconds time = cost(p, item);
-          const Tokens tokens = problem_.tokens(sizes[p], item);
-          int tries = 0;
-          for (auto it = open[p].lower_bound({time, -1}); it != open[p].end() && tries < max_tries;
-               ++it, ++tries) {
-            Group& group = groups[static_cast<std::size_t>(it->second)];
-            if (group.tokens + tokens > problem_.capacity() * sizes[p]) continue;
-            if (max_sequences > 0 && group.num_sequences + sequences > max_sequences) continue;
-            joined = it->second;
-            open[p].erase(it);
-            group.items.push_back(item);
-            group.time += time;
-            group.tokens += tokens;
-            group.num_sequences += sequences;
-            open[p].emplace(limit - group.time, joined);
-            break;
-          }
-        }
+      const bool may_share = least <= recipe.limit && !problem_.is_alone(item);
+      std::int32_t id = -1;
+      for (std::size_t place = best; may_share && place < sizes.size() && id < 0; ++place) {
+        if (overhead(place, item) > 1.1 * overhead(best, item)) break;
+        id = open.take(
+            place, item, [&](std::int32_t g) -> const Group& { return groups[static_cast<std::size_t>(g)]; },
+            [&](std::int32_t g) { return recipe.limit - groups[static_cast<std::size_t>(g)].time; });
       }
-      if (joined >= 0) continue;
-      groups.push_back({.place = static_cast<std::int32_t>(best),
-                        .size = sizes[best],
-                        .time = cost(best, item) + fixed(best),
-                        .tokens = alone_tokens,
-                        .num_sequences = sequences,
-                        .items = {item}});
-      if (!is_late && !is_alone) {
-        open[best].emplace(limit - groups.back().time, static_cast<std::int32_t>(groups.size()) - 1);
+      if (id < 0) {
+        id = static_cast<std::int32_t>(groups.size());
+        groups.push_back(group_at(best));
       }
+      Group& group = groups[static_cast<std::size_t>(id)];
+      put(group, item);
+      if (may_share) open.add(group, recipe.limit - group.time, id);
     }
     return groups;
   }
@@ -234,86 +298,117 @@ class SlotSearch {
     return places;
   }
 
-  // Slots for items, dearest first. What needs a wide group to end within the limit goes first; the
-  // rest fills what that leaves open, and what is left then is spread evenly over further slots.
-  enum class Idle { filled, spread };  // what to do with ranks beside the wide groups
-
-  std::vector<PackedSlot> build(const std::vector<ItemId>& items, Nanoseconds limit, Idle idle,
+  // Slots for items, dearest first.
+  std::vector<PackedSlot> build(const std::vector<ItemId>& items, const Recipe& recipe,
                                 std::int64_t& work) const {
     std::vector<ItemId> wide;
     std::vector<ItemId> narrow;
     for (const ItemId item : items) {
-      const bool is_wide = smallest_[static_cast<std::size_t>(item)] > 0 ||
-                           problem_.is_alone(item) || cost(0, item) + fixed(0) > limit;
+      const bool is_wide = smallest_from(recipe.base, item) > recipe.base ||
+                           problem_.is_alone(item) ||
+                           cost(recipe.base, item) + fixed(recipe.base) > recipe.limit;
       (is_wide ? wide : narrow).push_back(item);
     }
-    std::vector<PackedSlot> slots = arrange(pack(wide, limit, work));
-    for (PackedSlot& slot : slots) slot.room = idle == Idle::filled ? slot.time : std::max(slot.time, limit);
-    narrow = fill(slots, narrow, idle, work);
-    if (!narrow.empty()) spread(slots, idle, narrow, work);
-    return slots;
+    std::vector<PackedSlot> slots = arrange(pack(wide, recipe, work));
+    for (PackedSlot& slot : slots) {
+      slot.room = recipe.idle == Idle::filled ? slot.time : std::max(slot.time, recipe.limit);
+    }
+    narrow = fill(slots, narrow, recipe, work);
+    if (narrow.empty()) return slots;
+    std::vector<PackedSlot> apart;
+    if (!recipe.is_last) apart = with_rest_apart(slots, narrow, recipe, work);
+    spread(slots, narrow, recipe, work);
+    return !apart.empty() && total(apart) < total(slots) ? apart : slots;
+  }
+
+  // Adds slots for what is left in which even its dearest items end with the others, on wider groups
+  // than they need. Nothing if none is that dear.
+  std::vector<PackedSlot> with_rest_apart(const std::vector<PackedSlot>& slots,
+                                          const std::vector<ItemId>& items, const Recipe& recipe,
+                                          std::int64_t& work) const {
+    double sum = 0;
+    Tokens tokens = 0;
+    for (const ItemId item : items) {
+      sum += static_cast<double>(cost(recipe.base, item));
+      tokens += problem_.tokens(problem_.sizes()[recipe.base], item);
+    }
+    const double mean = sum * problem_.sizes()[recipe.base] / problem_.num_ranks();
+    const Tokens room = problem_.capacity() * problem_.num_ranks();
+    const auto fewest = static_cast<double>((tokens + room - 1) / room);
+    std::vector<PackedSlot> best;
+    Nanoseconds best_time = never;
+    for (double m = fewest; m < fewest + 2; ++m) {
+      const auto limit = static_cast<Nanoseconds>(mean / m * 1.01) + fixed(recipe.base);
+      if (cost(recipe.base, items.front()) + fixed(recipe.base) <= limit) continue;
+      std::vector<PackedSlot> all = slots;
+      const Recipe even{.base = recipe.base, .limit = limit, .idle = Idle::spread,
+                        .is_quick = recipe.is_quick, .is_last = true};
+      for (PackedSlot& slot : build(items, even, work)) all.push_back(std::move(slot));
+      if (total(all) < best_time) {
+        best_time = total(all);
+        best = std::move(all);
+      }
+    }
+    return best;
   }
 
   // Puts items where groups end before their slot and on ranks that idle; returns those that are
   // left.
   std::vector<ItemId> fill(std::vector<PackedSlot>& slots, const std::vector<ItemId>& items,
-                           Idle idle_ranks, std::int64_t& work) const {
+                           const Recipe& recipe, std::int64_t& work) const {
     const auto sizes = problem_.sizes();
-    const std::int32_t max_sequences = problem_.options().max_sequences;
     struct Where {
       std::size_t slot;
       std::size_t group;
     };
     std::vector<Where> where;
-    using Open = std::set<std::pair<Nanoseconds, std::int32_t>>;  // time left, place in `where`
-    std::vector<Open> open(sizes.size());
+    OpenGroups open(*this);
     for (std::size_t s = 0; s < slots.size(); ++s) {
       std::int32_t idle = problem_.num_ranks();
       for (const Group& group : slots[s].groups) idle -= group.size;
-      while (idle_ranks == Idle::filled && idle >= sizes.front() && is_simple()) {
-        idle -= sizes.front();
-        slots[s].groups.push_back({.place = 0, .size = sizes.front(), .time = fixed(0)});
+      for (; recipe.idle == Idle::filled && idle >= sizes[recipe.base] && is_simple();
+           idle -= sizes[recipe.base]) {
+        slots[s].groups.push_back(group_at(recipe.base));
       }
       for (std::size_t g = 0; g < slots[s].groups.size(); ++g) {
         const Group& group = slots[s].groups[g];
         if (!group.items.empty() && problem_.is_alone(group.items.front())) continue;
         where.push_back({s, g});
-        open[static_cast<std::size_t>(group.place)].emplace(
-            slots[s].room - group.time, static_cast<std::int32_t>(where.size()) - 1);
+        open.add(group, slots[s].room - group.time, static_cast<std::int32_t>(where.size()) - 1);
       }
     }
-    constexpr int max_tries = 12;
-    std::vector<ItemId> rest;
-    for (const ItemId item : items) {
-      --work;
-      const std::int32_t sequences = problem_.num_sequences(item);
-      bool is_placed = false;
-      for (auto p = static_cast<std::size_t>(smallest_[static_cast<std::size_t>(item)]);
-           p < sizes.size() && !is_placed; ++p) {
-        if (open[p].empty()) continue;
-        const Nanoseconds time = cost(p, item);
-        if (open[p].rbegin()->first < time) continue;
-        const Tokens tokens = problem_.tokens(sizes[p], item);
-        int tries = 0;
-        for (auto it = open[p].lower_bound({time, -1}); it != open[p].end() && tries < max_tries;
-             ++it, ++tries) {
-          const Where spot = where[static_cast<std::size_t>(it->second)];
-          Group& group = slots[spot.slot].groups[spot.group];
-          if (group.tokens + tokens > problem_.capacity() * sizes[p]) continue;
-          if (max_sequences > 0 && group.num_sequences + sequences > max_sequences) continue;
-          const auto entry = *it;
-          open[p].erase(it);
-          group.items.push_back(item);
-          group.time += time;
-          group.tokens += tokens;
-          group.num_sequences += sequences;
-          slots[spot.slot].time = std::max(slots[spot.slot].time, group.time);
-          open[p].emplace(entry.first - time, entry.second);
-          is_placed = true;
-          break;
+    const auto group_of = [&](std::int32_t id) -> Group& {
+      const Where& spot = where[static_cast<std::size_t>(id)];
+      return slots[spot.slot].groups[spot.group];
+    };
+    const auto time_left_of = [&](std::int32_t id) {
+      return slots[where[static_cast<std::size_t>(id)].slot].room - group_of(id).time;
+    };
+    // Where traffic is cheap first; idle time on wide groups is better used dearly than not at all.
+    std::vector<ItemId> rest = items;
+    for (const double most : {1.05, 1.2, 4.0}) {
+      std::size_t kept = 0;
+      for (const ItemId item : rest) {
+        --work;
+        std::int32_t id = -1;
+        for (std::size_t place = smallest_from(recipe.base, item); place < sizes.size() && id < 0;
+             ++place) {
+          if (overhead(place, item) > most) break;
+          if (problem_.item_fits(sizes[place], item)) {
+            id = open.take(place, item, group_of, time_left_of);
+          }
         }
+        if (id < 0) {
+          rest[kept++] = item;
+          continue;
+        }
+        Group& group = group_of(id);
+        put(group, item);
+        PackedSlot& slot = slots[where[static_cast<std::size_t>(id)].slot];
+        slot.time = std::max(slot.time, group.time);
+        open.add(group, slot.room - group.time, id);
       }
-      if (!is_placed) rest.push_back(item);
+      rest.resize(kept);
     }
     for (PackedSlot& slot : slots) {
       std::erase_if(slot.groups, [](const Group& group) { return group.items.empty(); });
@@ -321,24 +416,24 @@ class SlotSearch {
     return rest;
   }
 
-  // Adds items that run on smallest groups, evenly over the cells that idle (if they are not filled
+  // Adds items that need no wide group, evenly over the cells that idle (if they are not filled
   // already) and as many further slots as hold their tokens, or a few more where that is shorter.
-  void spread(std::vector<PackedSlot>& slots, Idle idle, const std::vector<ItemId>& items,
-              std::int64_t& work) const {
-    const std::int32_t size = problem_.sizes().front();
+  void spread(std::vector<PackedSlot>& slots, const std::vector<ItemId>& items,
+              const Recipe& recipe, std::int64_t& work) const {
+    const std::int32_t size = problem_.sizes()[recipe.base];
     const std::int32_t cells = problem_.num_ranks() / size;
     std::vector<Nanoseconds> costs;
     std::vector<Tokens> tokens;
     std::vector<std::int32_t> sequences;
     Tokens volume = 0;
     for (const ItemId item : items) {
-      costs.push_back(cost(0, item));
+      costs.push_back(cost(recipe.base, item));
       tokens.push_back(problem_.tokens(size, item));
       sequences.push_back(problem_.num_sequences(item));
       volume += tokens.back();
     }
     std::vector<std::size_t> beside;  // the slot of each idle cell, longest slot first
-    if (idle == Idle::spread && is_simple()) {
+    if (recipe.idle == Idle::spread && is_simple()) {
       for (std::size_t s = 0; s < slots.size(); ++s) {
         std::int32_t room = problem_.num_ranks();
         for (const Group& group : slots[s].groups) room -= group.size;
@@ -351,34 +446,34 @@ class SlotSearch {
     const auto num_beside = static_cast<std::int32_t>(beside.size());
     Limits limits{.capacity = problem_.capacity() * size};
     if (problem_.options().max_sequences > 0) limits.max_size = problem_.options().max_sequences;
-    const auto num_bins = static_cast<std::int32_t>((volume + limits.capacity - 1) / limits.capacity);
+    const auto num_bins =
+        static_cast<std::int32_t>((volume + limits.capacity - 1) / limits.capacity);
     const std::int32_t fewest =
         std::max(num_beside > 0 ? 0 : 1, (num_bins - num_beside + cells - 1) / cells);
     std::vector<PackedSlot> best;
     Nanoseconds best_time = never;
-    for (std::int32_t m = fewest; m < fewest + 3; ++m) {
+    const Units units{.costs = costs, .tokens = tokens, .sizes = sequences};
+    for (std::int32_t m = fewest; m < fewest + (recipe.is_quick ? 2 : 3); ++m) {
+      if (recipe.is_quick && best_time != never) break;
       const std::int32_t bins = num_beside + m * cells;
-      const std::int64_t budget = static_cast<std::int64_t>(items.size()) * 16;
-      const Assignment assignment = assign({.costs = costs, .tokens = tokens, .sizes = sequences},
-                                           bins, limits, RefineGoal::largest, budget);
-      work -= budget / 4;
-      if (!assignment.bin_of) continue;
-      std::vector<Group> groups(static_cast<std::size_t>(bins));
-      for (Group& group : groups) {
-        group.size = size;
-        group.time = fixed(0);
+      std::optional<BinOf> bin_of;
+      if (recipe.is_quick) {
+        bin_of = longest_first(units, dearest_first(costs), bins, limits);
+        work -= static_cast<std::int64_t>(items.size());
+      } else {
+        const std::int64_t budget = static_cast<std::int64_t>(items.size()) * 16;
+        bin_of = assign(units, bins, limits, RefineGoal::largest, budget).bin_of;
+        work -= budget / 4;
       }
+      if (!bin_of) continue;
+      std::vector<Group> groups(static_cast<std::size_t>(bins), group_at(recipe.base));
       for (std::size_t i = 0; i < items.size(); ++i) {
-        Group& group = groups[static_cast<std::size_t>((*assignment.bin_of)[i])];
-        group.items.push_back(items[i]);
-        group.time += costs[i];
-        group.tokens += tokens[i];
-        group.num_sequences += sequences[i];
+        put(groups[static_cast<std::size_t>((*bin_of)[i])], items[i]);
       }
       std::erase_if(groups, [](const Group& group) { return group.items.empty(); });
       std::stable_sort(groups.begin(), groups.end(),
                        [](const Group& a, const Group& b) { return a.time > b.time; });
-      // Idle cells first where their slot is long anyway, fresh slots for the rest.
+      // Idle cells first where their slot is long anyway, further slots for the rest.
       std::vector<PackedSlot> all = slots;
       std::size_t next = 0;
       for (const std::size_t s : beside) {
@@ -394,11 +489,12 @@ class SlotSearch {
         best = std::move(all);
       }
     }
-    if (best_time == never) {
-      for (PackedSlot& slot : arrange(pack(items, never, work))) slots.push_back(std::move(slot));
+    if (best_time != never) {
+      slots = std::move(best);
       return;
     }
-    slots = std::move(best);
+    const Recipe loose{.base = recipe.base, .limit = never};
+    for (PackedSlot& slot : arrange(pack(items, loose, work))) slots.push_back(std::move(slot));
   }
 
   // One after the other, in this order: fits where groups may start anywhere.
@@ -432,54 +528,92 @@ class SlotSearch {
     }
   }
 
-  // Slots for limits from no limit at all down to what a slot full of tokens takes.
-  void start(std::int64_t& work) {
-    const double full = total_area_ * static_cast<double>(problem_.capacity()) /
-                        std::max(1.0, total_tokens_);
+  // Limits worth trying: what the longest items take on groups of every size, what the work takes
+  // in m even slots, and multiples of what a slot full of tokens takes.
+  std::vector<Recipe> recipes() const {
+    const auto sizes = problem_.sizes();
+    const double full = total_area_ * static_cast<double>(problem_.capacity()) / total_tokens_;
     const double whole = total_area_ / problem_.num_ranks();
+    std::vector<Recipe> result;
     Nanoseconds longest = 0;
     for (const ItemId item : dearest_) {
       const auto place = static_cast<std::size_t>(smallest_[static_cast<std::size_t>(item)]);
       longest = std::max(longest, cost(place, item) + fixed(place));
     }
-    std::vector<std::pair<double, Idle>> limits;
-    for (const double factor : {8.0, 2.5, 2.2, 2.0, 1.8, 1.5, 1.2}) {
-      limits.emplace_back(std::min(full, whole) * factor, Idle::filled);
+    const auto add = [&](double limit, Idle idle) {
+      const Nanoseconds clamped =
+          std::clamp<Nanoseconds>(static_cast<Nanoseconds>(limit) + fixed(0), 1, longest);
+      const bool is_known = std::any_of(result.begin(), result.end(), [&](const Recipe& recipe) {
+        return recipe.limit == clamped && recipe.idle == idle;
+      });
+      if (!is_known) result.push_back({.limit = clamped, .idle = idle});
+    };
+    const double fewest = std::max(1.0, std::ceil(whole / full));
+    for (const double factor : {8.0, 2.2}) add(full * factor, Idle::filled);
+    for (double m = fewest; m < fewest + 3; ++m) add(whole / m * 1.005, Idle::spread);
+    for (std::size_t i = 0; i < std::min<std::size_t>(2, dearest_.size()); ++i) {
+      const ItemId item = dearest_[i];
+      for (auto place = static_cast<std::size_t>(smallest_[static_cast<std::size_t>(item)]);
+           place < sizes.size(); ++place) {
+        const auto time = static_cast<double>(cost(place, item) + fixed(place) - fixed(0));
+        if (result.size() < 24 && time < 8 * full && time > whole / (fewest + 3)) {
+          add(time, Idle::filled);
+          add(time, Idle::spread);
+        }
+      }
     }
-    const auto fewest = std::max(1.0, std::ceil(whole / full));
-    for (double m = fewest; m < fewest + 5; ++m) {
-      limits.emplace_back(whole / m * 1.005, Idle::spread);
-      limits.emplace_back(whole / m * 1.05, Idle::spread);
-    }
-    Nanoseconds previous = never;
-    for (const auto& [limit, idle] : limits) {
-      const Nanoseconds clamped = std::clamp<Nanoseconds>(
-          static_cast<Nanoseconds>(limit) + problem_.microbatch(), 1, longest);
-      if (clamped == previous && idle == Idle::filled) continue;
-      previous = clamped;
-      auto sl = build(dearest_, clamped, idle, work);
-      if (getenv("VV")) fprintf(stderr, "    D/full %.3f %d slots %zu total %.4f\n", limit/full, (int)idle, sl.size(), (double)total(sl)/(double)bound_);
-      consider(std::move(sl));
+    for (const double factor : {2.0, 1.8, 1.5, 1.2}) add(full * factor, Idle::filled);
+    for (double m = fewest; m < fewest + 5; ++m) add(whole / m * 1.05, Idle::spread);
+    return result;
+  }
+
+  void start(std::int64_t& work) {
+    const auto sizes = problem_.sizes();
+    std::vector<std::pair<Nanoseconds, Recipe>> tried;
+    for (Recipe recipe : recipes()) {
+      if (tried.size() > 3 && work <= 0) break;
+      recipe.is_quick = true;
+      std::vector<PackedSlot> slots = build(dearest_, recipe, work);
+      tried.emplace_back(total(slots), recipe);
+      consider(std::move(slots));
       if (time_ <= good_enough()) return;
+    }
+    std::stable_sort(tried.begin(), tried.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (std::size_t i = 0; i < std::min<std::size_t>(3, tried.size()); ++i) {
+      tried[i].second.is_quick = false;
+      consider(build(dearest_, tried[i].second, work));
+      if (time_ <= good_enough()) return;
+    }
+    // All in groups of one larger size, where that may be shorter: few sequences on many ranks.
+    for (std::size_t base = 1; base < sizes.size(); ++base) {
+      if (problem_.num_ranks() % sizes[base] != 0) continue;
+      double area = 0;
+      for (const ItemId item : dearest_) {
+        area += static_cast<double>(cost(base, item)) * sizes[base];
+        if (!problem_.item_fits(sizes[base], item)) area = 1e300;
+      }
+      if (area / problem_.num_ranks() >= static_cast<double>(time_)) continue;
+      consider(build(dearest_, {.base = base, .limit = never, .idle = Idle::spread}, work));
     }
   }
 
-  // Pools a few slots, packs them anew for a random duration, keeps what is not longer.
-  void improve(std::int64_t& work, std::int64_t all_work) {
-    (void)all_work;
+  // Pools a few slots, builds them anew for a random limit, keeps what is not longer.
+  void improve(std::int64_t& work) {
     Random random(1);
-    while (work > 0 && time_ > good_enough() && slots_.size() >= 1) {
-      const auto count = static_cast<std::uint64_t>(slots_.size());
-      const std::size_t pool = std::min<std::size_t>(slots_.size(), 2 + random.below(2));
+    while (work > 0 && time_ > good_enough()) {
+      const std::size_t pool = std::min<std::size_t>(slots_.size(), 1 + random.below(3));
       std::vector<std::size_t> chosen;
       while (chosen.size() < pool) {
-        const auto index = static_cast<std::size_t>(random.below(count));
+        const auto index = static_cast<std::size_t>(random.below(slots_.size()));
         if (std::find(chosen.begin(), chosen.end(), index) == chosen.end()) chosen.push_back(index);
       }
       std::vector<ItemId> items;
       Nanoseconds before = 0;
+      Nanoseconds longest = 0;
       for (const std::size_t index : chosen) {
         before += slots_[index].time;
+        longest = std::max(longest, slots_[index].time);
         for (const Group& group : slots_[index].groups) {
           items.insert(items.end(), group.items.begin(), group.items.end());
         }
@@ -488,9 +622,12 @@ class SlotSearch {
         return position_[static_cast<std::size_t>(a)] < position_[static_cast<std::size_t>(b)];
       });
       const double mean = static_cast<double>(before) / static_cast<double>(pool);
-      const auto limit = static_cast<Nanoseconds>(mean * (0.8 + 0.3 * random.unit()));
-      std::vector<PackedSlot> fresh = build(items, std::max<Nanoseconds>(1, limit), random.below(2) == 0 ? Idle::filled : Idle::spread, work);
-      work -= static_cast<std::int64_t>(items.size());
+      const double factor = 0.75 + 0.3 * random.unit();
+      const auto limit =
+          static_cast<Nanoseconds>(factor * (random.below(2) == 0 ? mean : static_cast<double>(longest)));
+      const Recipe recipe{.limit = std::max<Nanoseconds>(1, limit),
+                          .idle = random.below(2) == 0 ? Idle::filled : Idle::spread};
+      std::vector<PackedSlot> fresh = build(items, recipe, work);
       const Nanoseconds after = total(fresh);
       if (after > before) continue;
       std::sort(chosen.begin(), chosen.end(), std::greater<>());
@@ -531,6 +668,7 @@ class SlotSearch {
   std::vector<std::int32_t> position_;  // of each item in dearest_
   double total_area_ = 0;
   double total_tokens_ = 0;
+  double lightest_ = 0;  // least cost of a token
   std::vector<PackedSlot> slots_;
   Nanoseconds time_ = never;
 };

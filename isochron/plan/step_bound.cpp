@@ -118,6 +118,14 @@ class StepBound {
       }
       item_ = std::max(item_, fastest);
     }
+    // No target is below the mean of the least work either, if that is the first option's.
+    if (problem_.has_ordered_links()) {
+      double work = 0;
+      for (const Option& option : first) work += option.work;
+      item_area_ = std::max(item_, static_cast<Nanoseconds>(work / speed_ * (1 - slack)));
+    } else {
+      item_area_ = item_;
+    }
     begin_.reserve(count + 1);
     for (std::size_t i = 0; i < count; ++i) {
       begin_.push_back(options_.size());
@@ -126,7 +134,7 @@ class StepBound {
       // micro-batch is never the better one, nor is what follows if links get no cheaper.
       double enough = infinite;
       const auto note = [&](const Option& option) {
-        if (option.time <= item_) {
+        if (option.time <= time_limit(item_area_)) {
           enough = std::min(enough, option.work + option.latency + option.size * fixed_);
         }
       };
@@ -221,7 +229,7 @@ class StepBound {
     if (problem_.has_speeds()) return low;
     const double shares = sum_at(low).share;
     const auto usual = static_cast<std::int32_t>(shares * (1 - slack) / problem_.num_ranks());
-    for (std::int32_t few = std::max(0, usual - 1); few <= usual + 1; ++few) {
+    for (std::int32_t few = usual; few <= usual + 1; ++few) {
       const double density = few == 0 ? 0 : critical_density(low, few);
       low = smallest(low, [&](Nanoseconds target) { return slots_fit(target, few, density); });
     }
@@ -243,26 +251,30 @@ class StepBound {
     return sum_at(target).area * (1 - slack) <= speed_ * static_cast<double>(target);
   }
 
-  // Work per share of the item at which u * few shares end, for the u that allows the most work.
+  // The work per share that u * few shares end at, for the u that allows the most work: where one
+  // more rank with few micro-batches gains nothing, or where all ranks have few.
   double critical_density(Nanoseconds target, std::int32_t few) const {
-    std::vector<Load> loads = settled_;
-    for (const std::size_t i : unsettled_) loads.push_back(load_of(i, target, rule_));
-    std::erase_if(loads, [](const Load& load) { return load.share <= 0 || load.work == infinite; });
-    std::sort(loads.begin(), loads.end(), [](const Load& a, const Load& b) {
+    const double even = std::max(0.0, (static_cast<double>(target) - (few + 1) * fixed_) / few);
+    const double all = static_cast<double>(problem_.num_ranks()) * few;
+    std::vector<Load> dense;
+    double shares = 0;
+    const auto add = [&](const Load& load) {
+      if (load.share <= 0 || load.work == infinite || load.work < even * load.share) return;
+      dense.push_back(load);
+      shares += load.share;
+    };
+    for (const Load& load : settled_) add(load);
+    for (const std::size_t i : unsettled_) add(load_of(i, target, rule_));
+    if (shares < all) return even;
+    std::sort(dense.begin(), dense.end(), [](const Load& a, const Load& b) {
       return a.work * b.share > b.work * a.share;
     });
-    // More ranks with few micro-batches gain until a rank's share of the work is below this.
-    const double least = (static_cast<double>(target) - (few + 1) * fixed_) / few;
-    const auto end = std::find_if(loads.begin(), loads.end(), [&](const Load& load) {
-      return load.work < least * load.share;
-    });
-    const double all = static_cast<double>(problem_.num_ranks()) * few;
-    double shares = 0;
-    for (auto load = loads.begin(); load != end; ++load) {
-      shares += load->share;
-      if (shares >= all) return load->work / load->share;
+    double sum = 0;
+    for (const Load& load : dense) {
+      sum += load.share;
+      if (sum >= all) return load.work / load.share;
     }
-    return end == loads.end() ? 0 : std::max(0.0, end->work / end->share);
+    return even;
   }
 
   bool slots_fit(Nanoseconds target, std::int32_t few, double density) const {
@@ -298,10 +310,8 @@ class StepBound {
     const std::int32_t smallest_size = problem_.sizes().front();
     const double time = static_cast<double>(target);
     const double ranks = problem_.num_ranks();
-    const double room = time - fixed_;
-    if (room <= 0) return true;
-    double narrow_work = settled_narrow_work(target);
-    double narrow_share = narrow_share_;
+    if (time <= fixed_) return true;
+    double narrow_work = 0;  // of bundles that a smallest group runs within the target
     double wide_work = 0;
     double wide_slots = 0;  // ranks * micro-batches
     bool has_wide = false;
@@ -326,7 +336,12 @@ class StepBound {
       wide_slots += slots;
     };
     for (std::size_t i = 0; i < num_bundles(); ++i) {
-      if (options_[begin_[i]].size > smallest_size || options_[begin_[i]].time > target) add_wide(i);
+      const Option& option = options_[begin_[i]];
+      if (option.size > smallest_size || option.time > target) {
+        add_wide(i);
+      } else {
+        narrow_work += option.work;
+      }
     }
     if (!has_wide) return true;
     if (wide_work == infinite) return false;
@@ -334,26 +349,12 @@ class StepBound {
     const double wide_area = wide_work + wide_slots * fixed_;
     const double traffic = least_traffic(target);
     const auto cost_of = [&](double y) {
-      return fixed_ * std::max(y / smallest_size, narrow_share / smallest_size) * smallest_size +
-             traffic * std::max(0.0, (ranks - y) * time - wide_area);
+      return fixed_ * y + traffic * std::max(0.0, (ranks - y) * time - wide_area);
     };
     double least = std::min(cost_of(0), cost_of(ranks));
     const double edge = std::clamp(ranks - wide_area / time, 0.0, ranks);
     least = std::min({least, cost_of(std::floor(edge)), cost_of(std::ceil(edge))});
     return (narrow_work + wide_area + least) * (1 - slack) <= ranks * time;
-  }
-
-  // Least work of the bundles that a smallest group runs within the target.
-  double settled_narrow_work(Nanoseconds target) const {
-    const std::int32_t smallest_size = problem_.sizes().front();
-    double work = 0;
-    narrow_share_ = 0;
-    for (std::size_t i = 0; i < num_bundles(); ++i) {
-      const Option& option = options_[begin_[i]];
-      if (option.size > smallest_size || option.time > target) continue;
-      work += option.work;
-    }
-    return work;
   }
 
   // The least part of its area that a bundle loses to traffic in a group that is not smallest.
@@ -421,13 +422,13 @@ class StepBound {
   double fastest_speed_ = 1;
   std::vector<std::size_t> begin_;  // of the options of each bundle
   std::vector<Option> options_;
-  Nanoseconds item_ = 0;  // the slowest bundle at its fastest
+  Nanoseconds item_ = 0;       // the slowest bundle at its fastest
+  Nanoseconds item_area_ = 0;  // a first bound
   // Of the rule at hand:
   ShareRule rule_;
   std::vector<Load> settled_;
   std::vector<std::size_t> unsettled_;
   Load settled_sum_;
-  mutable double narrow_share_ = 0;
 };
 
 }  // namespace

@@ -55,7 +55,8 @@ class StepSearch {
     best.time = never;
     Random random(0);
     double excess = 0;
-    const std::int64_t round_work = work / 8;
+    const std::int64_t first_work = work / 2;
+    const std::int64_t later_work = work / 6;
     for (std::int32_t round = 0; round < 3 || work > 0; ++round) {
       constexpr double excesses[] = {1e-5, 0.002, 0.01, 0.03, 0.08, 0.2};
       if (round < 6) {
@@ -65,6 +66,7 @@ class StepSearch {
         excess = widest * (0.5 + 0.5 * random.unit());
       }
       const auto target = static_cast<Nanoseconds>(static_cast<double>(bound_) * (1 + excess));
+      const std::int64_t round_work = round == 0 ? first_work : later_work;
       std::int64_t left = round_work;
       build(target, best.time, round % 2 == 1 && min_slots_ == 0, left);
       work -= round_work - left;

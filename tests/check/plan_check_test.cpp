@@ -89,6 +89,9 @@ TEST(CheckPlan, NamesWhatIsWrongWithPlaces) {
       {"the first rank left out", short_plan,
        [](StepPlan& p) { p.microbatches[1].erase(p.microbatches[1].begin()); },
        "rank 0 is in no group of slot 1, but options.counts is equal"},
+      {"slots that are no multiple", short_plan,
+       [](StepPlan& p) { p.topology.pipeline = {.stages = 2, .virtual_ = 2, .group = 3}; },
+       "there are 2 slots, must be a multiple of pipeline.group 3"},
       {"a sequence left out", plain_plan,
        [](StepPlan& p) { p.microbatches[0][1].sequences.pop_back(); },
        "3 sequences stand in groups or are dropped, there are 4 and 0 padding rows"},
@@ -330,6 +333,27 @@ TEST(CheckPlan, NamesWhatIsWrongWithWhatIsMissing) {
          p.dropped.clear();
        },
        "slot 1, rank 0: a placeholder, but slot 0, rank 0 could give sequence 0 away"},
+      {"a static group of placeholders", wide_plan,
+       [](StepPlan& p) {
+         p.options.context = "static:2";
+         p.options.oversize = Oversize::error;
+         p.options.keep_groups = KeepGroups::none;
+         p.batch.lengths = {16, 12, 4, 2};
+         p.microbatches = {{group_of(0, 2, {0}), group_of(2, 2, {1})},
+                           {group_of(0, 1, {}), group_of(1, 1, {}), group_of(2, 2, {2, 3})}};
+       },
+       "slot 1, rank 0: a placeholder, but slot 1, ranks 2 to 3 could give sequence 2 away"},
+      {"a placeholder on the rank of two that are dealt in order", short_plan,
+       [](StepPlan& p) {
+         p.options.short_ = Short::empty;
+         p.options.balance = false;
+         p.batch.lengths = {3, 6, 3, 5};
+         p.microbatches = {{group_of(0, 1, {0, 2}), group_of(1, 1, {1})},
+                           {group_of(0, 1, {}), group_of(1, 1, {3})}};
+         p.oversized.clear();
+         p.dropped.clear();
+       },
+       "slot 1, rank 0: a placeholder, but slot 0, rank 0 could give sequence 0 away"},
       {"a slot of placeholders", wide_plan,
        [](StepPlan& p) {
          p.microbatches.push_back(
@@ -337,6 +361,52 @@ TEST(CheckPlan, NamesWhatIsWrongWithWhatIsMissing) {
        },
        "1 slots hold placeholders alone, must be fewer than pipeline.group 1"},
   });
+}
+
+// What looks alike and is right: the rules say no more than they must.
+TEST(CheckPlan, AllowsWhatCannotBeHelped) {
+  // Dealt in order, a sequence does not change ranks to fill a placeholder.
+  StepPlan plan = short_plan();
+  plan.options.short_ = Short::empty;
+  plan.batch.lengths = {6, 3, 3, 5};
+  plan.microbatches = {{group_of(0, 1, {0}), group_of(1, 1, {1, 2})},
+                       {group_of(0, 1, {}), group_of(1, 1, {3})}};
+  plan.oversized.clear();
+  plan.dropped.clear();
+  plan.predicted_step_ns = 11;
+  plan.lower_bound_ns = 9;
+  plan.imbalance = 11 / 8.5;
+  plan.peak_activation_bytes = {18, 18};
+  EXPECT_EQ(verdict(plan),
+            "slot 1, rank 0: a placeholder, but slot 0, rank 1 could give sequence 1 away");
+  plan.options.balance = false;
+  EXPECT_EQ(verdict(plan), "valid");
+
+  // There is room for the sequence that was dropped, but not by every rule.
+  plan = short_plan();
+  plan.batch.lengths[4] = 1;
+  plan.options.balance = false;
+  EXPECT_EQ(verdict(plan), "valid");
+  plan.options.balance = true;
+  plan.options.max_sequences = 1;
+  EXPECT_EQ(verdict(plan), "valid");
+
+  // Neither of the two on four ranks fits a single one.
+  plan = wide_plan();
+  plan.status = Status::feasible;
+  plan.topology = {.ranks = 5, .capacity = 12};
+  plan.options.context = "dynamic:any";
+  plan.options.keep_groups = KeepGroups::none;
+  plan.batch = {.lengths = {13, 13}, .extra_cost_ns = {}, .groups = {}, .group_names = {}};
+  plan.microbatches = {{group_of(0, 4, {0, 1}), group_of(4, 1, {})}};
+  plan.predicted_step_ns = 6;
+  plan.lower_bound_ns = 5;
+  plan.imbalance = 6 / 4.8;
+  plan.peak_activation_bytes = {24, 24, 24, 24, 0};
+  EXPECT_EQ(verdict(plan), "valid");
+  plan.batch.lengths = {13, 12};
+  EXPECT_EQ(verdict(plan),
+            "slot 0, rank 4: a placeholder, but slot 0, ranks 0 to 3 could give sequence 1 away");
 }
 
 TEST(CheckPlan, NamesWhatIsWrongWithNumbers) {
@@ -412,6 +482,42 @@ TEST(CheckPlan, BelievesThatThereIsNoPlanUnlessOneIsPlainToSee) {
       {"it may stand alone", infeasible_plan,
        [](StepPlan& p) { p.options.oversize = Oversize::alone; },
        "status is infeasible, but every sequence can run in a slot of its own"},
+      {"it fits two ranks, and its prompt with it", infeasible_plan,
+       [](StepPlan& p) {
+         p.options.context = "dynamic";
+         p.options.oversize = Oversize::widen;
+         p.options.keep_groups = KeepGroups::rank;
+         p.batch.groups = {PromptGroupId(0), PromptGroupId(0)};
+         p.batch.group_names = {"a"};
+       },
+       "status is infeasible, but every sequence can run in a slot of its own"},
+      {"a token fits one rank and no chunks", infeasible_plan,
+       [](StepPlan& p) {
+         p.options.context = "dynamic";
+         p.options.oversize = Oversize::widen;
+         p.topology.capacity = 1;
+         p.batch.lengths = {1};
+       },
+       "status is infeasible, but every sequence can run in a slot of its own"},
+      {"a token fits no chunks", infeasible_plan,
+       [](StepPlan& p) {
+         p.options.context = "dynamic";
+         p.options.min_context_size = 2;
+         p.options.oversize = Oversize::widen;
+         p.topology.capacity = 1;
+         p.batch.lengths = {1};
+       },
+       "valid"},
+      {"alone on all ranks, but its prompt may not follow", infeasible_plan,
+       [](StepPlan& p) {
+         p.options.context = "dynamic";
+         p.options.oversize = Oversize::alone;
+         p.options.keep_groups = KeepGroups::rank;
+         p.options.max_context_size = 1;
+         p.batch.groups = {PromptGroupId(0), PromptGroupId(0)};
+         p.batch.group_names = {"a"};
+       },
+       "valid"},
       {"slots without an answer", infeasible_plan,
        [](StepPlan& p) { p.microbatches = {{group_of(0, 1, {0})}}; },
        "status is infeasible, so microbatches, oversized and dropped must be empty"},

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -15,15 +14,11 @@
 #include "isochron/cost/cost_model.h"
 #include "isochron/pack/pack.h"
 #include "isochron/pack/pack_json.h"
+#include "tests/support/num_instances.h"
 #include "tests/support/random_batch.h"
 
 namespace isochron {
 namespace {
-
-std::uint64_t num_instances(std::uint64_t standard) {
-  const char* factor = std::getenv("ISOCHRON_RANDOM_FACTOR");
-  return factor == nullptr ? standard : standard * std::strtoull(factor, nullptr, 10);
-}
 
 std::int32_t random_number(Random& random, std::int64_t low, std::int64_t high) {
   return static_cast<std::int32_t>(random.between(low, high));

@@ -1,0 +1,491 @@
+"""Measures step plans on real lengths: time, distance to the bound, Megatron's scheduler beside them.
+
+    compare_plans.py --program build-bench/bench/plan_bench [--lengths FOLDER] [--quick]
+
+Prints a table per question and whether the targets are met, and writes them to
+bench/results/plans_<hardware>_<yyyymm>.md with commit, command, date and hardware. Every plan, the
+rival's included, is accepted by isochron/check. Exits 1 if a target is missed.
+"""
+
+import argparse
+import dataclasses
+import json
+import math
+import pathlib
+import statistics
+import sys
+from typing import Optional
+
+from page import HERE, Page, Program, lognormal, read_groups, read_lengths
+
+FILES = {
+    "Mooncake": "mooncake_conversation.txt",
+    "Wikipedia": "wikipedia.txt",
+    "Azure": "azure_conversation.txt",
+}
+K = 1024
+ROWS = [  # ranks, capacity, sequences
+    (8, 16 * K, 64), (8, 16 * K, 256), (16, 16 * K, 256), (64, 16 * K, 1024), (64, 8 * K, 1024),
+    (256, 16 * K, 4096),
+]  # fmt: skip
+MOST_BATCHES = 20
+MIN_TIMES = 20  # of a median
+
+
+@dataclasses.dataclass
+class Aim:
+    """Upper limits; None: not stated."""
+
+    mean: Optional[float]
+    max: Optional[float]
+    ms: float  # to 64 ranks
+    ms_large: float  # beyond
+
+
+@dataclasses.dataclass
+class Measured:
+    predicted: list
+    bounds: list
+    times_ms: list
+
+    @property
+    def ratios(self):
+        return [ours / bound for ours, bound in zip(self.predicted, self.bounds)]
+
+    @property
+    def ms(self):
+        return statistics.median(self.times_ms)
+
+    def meets(self, aim, ranks):
+        return (
+            (aim.mean is None or statistics.mean(self.ratios) <= aim.mean)
+            and (aim.max is None or max(self.ratios) <= aim.max)
+            and self.ms <= (aim.ms if ranks <= 64 else aim.ms_large)
+        )
+
+
+def ratio(value):
+    return f"{value:.4f}"
+
+
+def cost_model(name):
+    return json.loads((HERE / "cost" / f"{name}.json").read_text())
+
+
+def cut(lengths, ranks, capacity, count):
+    """Batches of consecutive lengths; what all ranks together cannot hold is left out."""
+    kept = [length for length in lengths if length <= ranks * capacity]
+    starts = range(0, len(kept) - count + 1, count)
+    return [kept[start : start + count] for start in starts][:MOST_BATCHES]
+
+
+def measure(planner, batches, question, groups=None):
+    """`question`: cost, ranks, capacity and options. One plan is made of every batch, some again
+    until there are times enough for a median."""
+    result = Measured([], [], [])
+    runs = math.ceil(MIN_TIMES / len(batches))
+    for index, batch in enumerate(batches):
+        extra = {"groups": groups[index]} if groups else {}
+        answer = planner.ask(verb="plan", lengths=batch, runs=runs, **extra, **question)
+        if answer["status"] not in ("optimal", "feasible"):
+            sys.exit(f"no plan: {answer['status']}, {answer['reason']}, {question['options']}")
+        result.predicted.append(answer["predicted_step_ns"])
+        result.bounds.append(answer["lower_bound_ns"])
+        result.times_ms += [time / 1e3 for time in answer["times_us"]]
+    return result
+
+
+@dataclasses.dataclass
+class Rival:
+    """Megatron's scheduler on the same batches."""
+
+    predicted: list  # None: it fails
+
+    def compare(self, ours):
+        """(cells, whether we are never behind and ahead on average)."""
+        pairs = [
+            (mine, theirs, bound)
+            for mine, theirs, bound in zip(ours.predicted, self.predicted, ours.bounds)
+            if theirs is not None
+        ]
+        failed = len(self.predicted) - len(pairs)
+        if not pairs:
+            return ["-", "-", f"fails on all {failed}"], True
+        ratios = [theirs / bound for _, theirs, bound in pairs]
+        num_behind = sum(mine > theirs for mine, theirs, _ in pairs)
+        is_ahead = sum(mine for mine, _, _ in pairs) < sum(theirs for _, theirs, _ in pairs)
+        note = f"behind on {num_behind}" + (f", it fails on {failed}" if failed else "")
+        cells = [ratio(statistics.mean(ratios)), ratio(max(ratios)), note]
+        return cells, num_behind == 0 and is_ahead
+
+
+def ask_rival(planner, batches, question):
+    answers = [planner.ask(verb="megatron", lengths=batch, **question) for batch in batches]
+    return Rival([answer.get("predicted_step_ns") for answer in answers])
+
+
+class Bench:
+    def __init__(self, planner, page, sources, rows):
+        self.planner = planner
+        self.page = page
+        self.sources = sources
+        self.rows = rows
+        self.cost = cost_model("7b_h100")
+
+    def question(self, ranks, capacity, options, **more):
+        return dict(cost=self.cost, ranks=ranks, capacity=capacity, options=options, **more)
+
+    def batches(self):
+        for name, lengths in self.sources.items():
+            for ranks, capacity, count in self.rows:
+                batches = cut(lengths, ranks, capacity, count)
+                if batches:
+                    yield name, ranks, capacity, count, batches
+
+    def table(self, title, text, *columns):
+        self.page.add()
+        self.page.add(f"## {title}")
+        self.page.add()
+        self.page.add(text)
+        self.page.table(
+            "lengths", "N / C / n", "batches", "over bound", "max", "median ms", *columns
+        )
+
+    def row(self, name, ranks, capacity, count, measured, *cells):
+        self.page.row(
+            name, f"{ranks} / {capacity // K}k / {count}", len(measured.predicted),
+            ratio(statistics.mean(measured.ratios)), ratio(max(measured.ratios)),
+            f"{measured.ms:.2f}", *cells,
+        )  # fmt: skip
+
+    def mode(self, title, text, options, aim_of, never_slower_than=None, more=None, rival=True):
+        """Every row under the same options; the results by row."""
+        columns = ("Megatron", "max", "we are") if rival else ()
+        self.table(title, text, *columns, "target")
+        results = {}
+        for name, ranks, capacity, count, batches in self.batches():
+            question = self.question(ranks, capacity, options, **(more or {}))
+            ours = measure(self.planner, batches, question)
+            results[name, ranks, capacity, count] = ours
+            aim = aim_of(name, ranks, capacity, batches)
+            is_met = aim is None or ours.meets(aim, ranks)
+            cells = []
+            if rival:
+                cells, is_ahead = ask_rival(self.planner, batches, question).compare(ours)
+                is_met = is_met and is_ahead
+            if never_slower_than:
+                seeds = never_slower_than[name, ranks, capacity, count].predicted
+                is_met = is_met and all(a <= b for a, b in zip(ours.predicted, seeds))
+            has_target = aim is not None or rival or never_slower_than
+            verdict = self.page.judge(is_met) if has_target else "-"
+            self.row(name, ranks, capacity, count, ours, *cells, verdict)
+        return results
+
+    def overall(self, what, results, limit):
+        """Over all rows: the mean of their means."""
+        if not results:
+            return
+        mean = statistics.mean(statistics.mean(measured.ratios) for measured in results)
+        verdict = self.page.judge(mean <= limit)
+        self.page.add()
+        self.page.add(f"{what}, over all rows: {ratio(mean)}, target {limit}: {verdict}")
+
+
+def is_real(name):
+    return name in FILES
+
+
+def step(bench):
+    def aligned_aim(name, ranks, capacity, batches):
+        if name == "Wikipedia":
+            return Aim(1.0025, 1.005, 3, 12)
+        highest = 1.003 if (name, capacity) == ("Azure", 8 * K) else 1.001
+        return Aim(1.0002, highest, 2, 10) if is_real(name) else None
+
+    def is_open(name, ranks, capacity):
+        return (name, ranks, capacity) == ("Mooncake", 64, 8 * K)
+
+    def any_aim(name, ranks, capacity, batches):
+        if is_open(name, ranks, capacity):
+            return Aim(1.002, 1.01, 5, 30)
+        return Aim(None, 1.005, 5, 30) if is_real(name) else None
+
+    aligned = bench.mode(
+        "Step, aligned groups",
+        "Targets: Mooncake, Azure 1.0002 (1.001; Azure 64 / 8k 1.003) in 2 ms, 10 at 256 ranks; Wikipedia "
+        "1.0025 (1.005) in 3, 12 ms; never behind Megatron, ahead on average.",
+        {"context": "dynamic"}, aligned_aim,
+    )  # fmt: skip
+    wikipedia = [measured for row, measured in aligned.items() if row[0] == "Wikipedia"]
+    bench.overall("Wikipedia", wikipedia, 1.002)
+    anywhere = bench.mode(
+        "Step, groups of any size",
+        "Targets: at most 1.005 (Mooncake 64 / 8k 1.002, 1.01), 5 ms, 30 at 256 ranks; never slower than "
+        "aligned ones.",
+        {"context": "dynamic:any"}, any_aim, never_slower_than=aligned,
+    )  # fmt: skip
+    stated = [measured for row, measured in anywhere.items() if not is_open(*row[:3])]
+    bench.overall("Any size but Mooncake 64 / 8k", stated, 1.001)
+
+
+def microbatch(bench):
+    def fits(capacity, batches):
+        return all(length <= capacity for batch in batches for length in batch)
+
+    def aim(name, ranks, capacity, batches):
+        if not is_real(name):
+            return None
+        if fits(capacity, batches):
+            return Aim(1.0005, 1.002, 5, 20)
+        return Aim(1.02, 1.04, 20, 50)
+
+    for title, context in [("aligned groups", "dynamic"), ("groups of any size", "dynamic:any")]:
+        results = bench.mode(
+            f"Microbatch, {title}",
+            "Targets: where every sequence fits one rank 1.0005 (1.002) in 5 ms, 20 at 256 ranks; else 1.02 "
+            "(1.04) in 20, 50 ms; never behind Megatron, ahead on average.",
+            {"context": context, "sync": "microbatch"}, aim,
+        )  # fmt: skip
+        mixed = [
+            results[name, ranks, capacity, count]
+            for name, ranks, capacity, count, batches in bench.batches()
+            if is_real(name) and not fits(capacity, batches)
+        ]
+        bench.overall("Mixed", mixed, 1.012)
+
+
+def one_rank_a_sequence(bench):
+    bench.table(
+        "Microbatch, static:1",
+        "Lengths cut to the capacity. Targets: 1.002, Mooncake 1.01 (1.02); 20 ms, 45 at 256 ranks.",
+        "target",
+    )
+    for name, lengths in bench.sources.items():
+        for ranks, capacity, count in bench.rows:
+            batches = cut([min(length, capacity) for length in lengths], ranks, capacity, count)
+            if not batches:
+                continue
+            options = {"context": "static:1", "sync": "microbatch"}
+            ours = measure(bench.planner, batches, bench.question(ranks, capacity, options))
+            aim = Aim(1.01, 1.02, 20, 45) if name == "Mooncake" else Aim(1.002, None, 20, 45)
+            verdict = bench.page.judge(ours.meets(aim, ranks)) if is_real(name) else "-"
+            bench.row(name, ranks, capacity, count, ours, verdict)
+
+
+def numbered(names):
+    numbers = {}
+    return [numbers.setdefault(name, len(numbers)) for name in names]
+
+
+def kept_groups(bench, path):
+    if not path.exists():
+        return
+    bench.table(
+        "Step, prompt groups kept on ranks",
+        "alpaca_eval_groups.csv: all 64 answers of a prompt, or the first 8. Targets: 1.002 (1.005) in 5 ms, "
+        "20 at 256 ranks.",
+        "target",
+    )
+    rows = list(zip(read_lengths(path), read_groups(path)))
+    seen = {}
+    first_8 = []
+    for length, group in rows:
+        seen[group] = seen.get(group, 0) + 1
+        if seen[group] <= 8:
+            first_8.append((length, group))
+    for name, source in [("64 answers", rows), ("8 answers", first_8)]:
+        for ranks, capacity, count in bench.rows:
+            starts = range(0, len(source) - count + 1, count)
+            batches = [source[start : start + count] for start in starts][:MOST_BATCHES]
+            if not batches or capacity != 16 * K:
+                continue
+            options = {"context": "dynamic", "keep_groups": "rank"}
+            ours = measure(
+                bench.planner,
+                [[length for length, _ in batch] for batch in batches],
+                bench.question(ranks, capacity, options),
+                [numbered(group for _, group in batch) for batch in batches],
+            )
+            is_met = ours.meets(Aim(1.002, 1.005, 5, 20), ranks)
+            bench.row(name, ranks, capacity, count, ours, bench.page.judge(is_met))
+
+
+def other_modes(bench):
+    def no_aim(*_):
+        return None
+
+    bench.mode(
+        "Step, equal counts, aligned groups", "Target: never behind Megatron, ahead on average.",
+        {"context": "dynamic", "counts": "equal"}, no_aim,
+    )  # fmt: skip
+    bench.mode(
+        "Step, tensor parallel 2, aligned groups", "Target: never behind Megatron, ahead on average.",
+        {"context": "dynamic", "tensor_parallel": 2}, no_aim,
+    )  # fmt: skip
+    bench.mode(
+        "Step, 4 stages, aligned groups", "1F1B. No target is stated.",
+        {"context": "dynamic"}, no_aim, more={"stages": 4}, rival=False,
+    )  # fmt: skip
+
+
+def prime_ranks(bench):
+    bench.table(
+        "Prime numbers of ranks, groups of any size",
+        "Target: never behind Megatron where it does not fail, ahead on average.",
+        "sync", "Megatron", "max", "we are", "target",
+    )  # fmt: skip
+    for name, lengths in bench.sources.items():
+        for ranks, count in [(7, 64), (13, 256), (61, 1024)]:
+            capacity = 16 * K
+            batches = cut(lengths, ranks, capacity, count)
+            for sync in ("step", "microbatch") if batches else ():
+                options = {"context": "dynamic:any", "sync": sync}
+                question = bench.question(ranks, capacity, options)
+                ours = measure(bench.planner, batches, question)
+                cells, is_ahead = ask_rival(bench.planner, batches, question).compare(ours)
+                verdict = bench.page.judge(is_ahead)
+                bench.row(name, ranks, capacity, count, ours, sync, *cells, verdict)
+
+
+def tiny(bench):
+    bench.table(
+        "10 sequences on 8 ranks",
+        "Target: 5 ms. What exhaustive search finds is compared in tests/plan/plan_oracle_test.cpp.",
+        "sync", "context", "target",
+    )  # fmt: skip
+    ranks, capacity, count = 8, 16 * K, 10
+    for name, lengths in bench.sources.items():
+        batches = cut(lengths, ranks, capacity, count)
+        for sync in ("step", "microbatch"):
+            for context in ("dynamic", "dynamic:any"):
+                options = {"context": context, "sync": sync}
+                ours = measure(bench.planner, batches, bench.question(ranks, capacity, options))
+                verdict = bench.page.judge(ours.meets(Aim(None, None, 5, 5), ranks))
+                bench.row(name, ranks, capacity, count, ours, sync, context, verdict)
+
+
+def large(bench):
+    ranks, capacity, count = 4096, 16 * K, 65_536
+    bench.table(
+        "65,536 sequences on 4,096 ranks, aligned groups",
+        "One run. Targets: 1.005 step, 1.03 microbatch, about a second (1.5 s).", "sync", "target",
+    )  # fmt: skip
+    for name, lengths in bench.sources.items():
+        for batch in cut(lengths, ranks, capacity, count)[:1]:
+            for sync, limit in [("step", 1.005), ("microbatch", 1.03)]:
+                options = {"context": "dynamic", "sync": sync}
+                question = bench.question(ranks, capacity, options)
+                answer = bench.planner.ask(verb="plan", lengths=batch, **question)
+                ours = Measured(
+                    [answer["predicted_step_ns"]], [answer["lower_bound_ns"]],
+                    [answer["times_us"][0] / 1e3],
+                )  # fmt: skip
+                is_met = ours.ratios[0] <= limit and ours.ms <= 1500
+                bench.row(name, ranks, capacity, count, ours, sync, bench.page.judge(is_met))
+
+
+# Model, limit in thousands of tokens, tokens a rank holds, published speed-up over a static size.
+FLEXSP = [
+    ("7b", 192, 6449, 1.72), ("7b", 384, 6407, 1.46), ("13b", 192, 6483, 1.59),
+    ("13b", 384, 6427, 1.43), ("30b", 192, 6627, 1.64), ("30b", 384, 6538, 1.53),
+]  # fmt: skip
+
+
+def flexsp(bench, lengths, num_batches):
+    """The setting of FlexSP: 64 A100, batches of 512 padded to 128, number 3 to 42."""
+    page = bench.page
+    page.add()
+    page.add("## FlexSP's setting")
+    page.add()
+    page.add(
+        "64 ranks, microbatch, Wikipedia padded to 128, 512 a batch, batches 3 to 42. Speed-up: total step time "
+        "of our best static plans over that of dynamic ones. Target: never slower than a static size, nor from 1 "
+        "than from 2."
+    )
+    page.table(
+        "model, limit", "batches", "over static:64, sizes from 2", "from 1", "over the best static",
+        "published", "over bound", "median ms", "target",
+    )  # fmt: skip
+    for model, limit, capacity, published in FLEXSP:
+        padded = [math.ceil(length / 128) * 128 for length in lengths]
+        kept = [length for length in padded if length <= limit * 1000 - 128]
+        batches = [kept[start : start + 512] for start in range(0, len(kept) - 511, 512)]
+        batches = batches[3 : 3 + num_batches]
+        question = dict(cost=cost_model(f"flexsp_{model}"), ranks=64, capacity=capacity)
+
+        def times_of(options):
+            """Step times of all batches, None if one has no plan; and the measured plans."""
+            answers = []
+            for batch in batches:
+                asked = dict(options, sync="microbatch")
+                answers.append(
+                    bench.planner.ask(verb="plan", lengths=batch, options=asked, **question)
+                )
+                if answers[-1]["status"] not in ("optimal", "feasible"):
+                    return None, answers
+            return [answer["predicted_step_ns"] for answer in answers], answers
+
+        static = {}
+        for size in (64, 32, 16, 8, 4, 2, 1):
+            times, _ = times_of({"context": f"static:{size}"})
+            if times is None:
+                break  # a smaller one holds even less
+            static[size] = times
+        from_1, answers = times_of({"context": "dynamic"})
+        from_2, _ = times_of({"context": "dynamic", "min_context_size": 2})
+        best = min(static, key=lambda size: sum(static[size]))
+        slower = [times for size, times in static.items() if size > 1]
+        is_met = all(a <= b for times in slower for a, b in zip(from_2, times)) and all(
+            a <= b for times in [from_2, *static.values()] for a, b in zip(from_1, times)
+        )
+        page.row(
+            f"{model}, {limit}k", len(batches), f"{sum(static[64]) / sum(from_2):.2f}",
+            f"{sum(static[64]) / sum(from_1):.2f}",
+            f"{sum(static[best]) / sum(from_2):.2f} (static:{best})", published,
+            ratio(statistics.mean(a["predicted_step_ns"] / a["lower_bound_ns"] for a in answers)),
+            f"{statistics.median(a['times_us'][0] for a in answers) / 1e3:.1f}", page.judge(is_met),
+        )  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--program", required=True, help="plan_bench")
+    parser.add_argument("--lengths", default="", help="a folder of length files")
+    parser.add_argument("--quick", action="store_true", help="few batches, and no file is written")
+    arguments = parser.parse_args()
+    is_quick = arguments.quick
+    if is_quick:
+        global MOST_BATCHES, MIN_TIMES
+        MOST_BATCHES, MIN_TIMES = 2, 1
+
+    folder = pathlib.Path(arguments.lengths)
+    sources = {
+        name: read_lengths(folder / file)
+        for name, file in FILES.items()
+        if arguments.lengths and (folder / file).exists()
+    }
+    if not sources:
+        sources = {"lognormal": lognormal(20_480, 7.0, 1.2, 120_000, 0)}
+    page = Page()
+    page.head("Step plans beside Megatron's scheduler", is_quick=is_quick)
+    page.add("- cost model 7b_h100; processor time of one thread with the bound, median of at least 20 runs")
+    page.add("- N ranks, C tokens a rank, n sequences; batches of consecutive lengths, at most 20 a row")
+    page.add("- Megatron: the packing-aware scheduler of its development branch, lengths padded as groups need")
+    bench = Bench(Program(arguments.program), page, sources, ROWS[:4] if is_quick else ROWS)
+    step(bench)
+    microbatch(bench)
+    one_rank_a_sequence(bench)
+    kept_groups(bench, folder / "alpaca_eval_groups.csv")
+    other_modes(bench)
+    prime_ranks(bench)
+    tiny(bench)
+    if not is_quick:
+        large(bench)
+    if "Wikipedia" in sources:
+        flexsp(bench, sources["Wikipedia"], 2 if is_quick else 40)
+    page.close("plans", is_quick=is_quick)
+    return 0 if all(page.targets) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,211 @@
+// Plans of tiny batches beside the best of all plans: bound <= optimum <= prediction.
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "isochron/check/check.h"
+#include "isochron/plan/plan.h"
+#include "tests/oracle/best_plan.h"
+#include "tests/plan/tiny_question.h"
+#include "tests/support/num_instances.h"
+
+namespace isochron {
+namespace {
+
+// Under sanitizers every question takes some twenty times as long.
+#ifdef ISOCHRON_SANITIZE
+constexpr std::uint64_t share_of_questions = 10;
+#else
+constexpr std::uint64_t share_of_questions = 1;
+#endif
+
+// Prediction over optimum, of a family of questions.
+struct Aim {
+  double mean = 1;
+  double max = 1;
+};
+
+constexpr Aim exact = {1, 1};
+constexpr Aim near = {1.001, 1.03};  // groups of any size, which cross each other
+constexpr Aim close = {1.01, 1.1};   // rules that no aim is stated for
+
+void expect_bracketed(const TinyQuestion& question, const StepPlan& plan, Nanoseconds best) {
+  EXPECT_LE(plan.lower_bound_ns, best);
+  EXPECT_GE(plan.predicted_step_ns, best);
+  EXPECT_EQ(plan.status == Status::optimal, plan.predicted_step_ns == plan.lower_bound_ns);
+  EXPECT_EQ(find_violation(to_json(plan), &question.batch), std::nullopt);
+}
+
+void expect_near_the_best(const char* name, const QuestionShape& shape, Aim aim,
+                          std::uint64_t standard = 200) {
+  const std::uint64_t num_questions = num_instances(standard) / share_of_questions;
+  double sum = 0;
+  double worst = 1;
+  int num_feasible = 0;
+  int num_best = 0;
+  int num_proved = 0;
+  for (std::uint64_t seed = 0; seed < num_questions; ++seed) {
+    const TinyQuestion question = random_question(seed, shape);
+    SCOPED_TRACE(testing::Message() << name << ", seed " << seed << ": " << question);
+    const auto best = oracle::best_step_time(question.batch, question.topology, question.cost,
+                                             resolved(question.options, question.topology));
+    const StepPlan plan =
+        plan_step(question.batch, question.topology, question.cost, question.options);
+    if (!best) {
+      EXPECT_EQ(plan.status, Status::infeasible);
+      continue;
+    }
+    EXPECT_TRUE(plan.status == Status::optimal || plan.status == Status::feasible)
+        << name_of(plan.status) << " " << plan.reason << ", best " << *best;
+    if (plan.microbatches.empty()) continue;
+    expect_bracketed(question, plan, *best);
+    const double ratio = static_cast<double>(plan.predicted_step_ns) / static_cast<double>(*best);
+    EXPECT_LE(ratio, aim.max);
+    sum += ratio;
+    worst = std::max(worst, ratio);
+    num_feasible += 1;
+    num_best += plan.predicted_step_ns == *best ? 1 : 0;
+    num_proved += plan.status == Status::optimal ? 1 : 0;
+  }
+  ASSERT_GT(num_feasible, 0);
+  const double mean = sum / num_feasible;
+  std::printf("%-44s %4d of %4d feasible: mean %.5f, max %.5f, %d best, %d proved\n", name,
+              num_feasible, static_cast<int>(num_questions), mean, worst, num_best, num_proved);
+  EXPECT_LE(mean, aim.mean) << name;
+}
+
+const std::string aligned = "dynamic";
+const std::string any = "dynamic:any";
+
+TEST(PlanOracle, StepWithOneRankASequence) {
+  expect_near_the_best("step, static:1", {.most_sequences = 9, .has_wide_choice = false}, exact);
+}
+
+TEST(PlanOracle, StepWithFixedGroups) {
+  expect_near_the_best("step, static:2", {.options = {.context = "static:2"}}, exact);
+  expect_near_the_best("step, static:3", {.options = {.context = "static:3"}}, exact, 100);
+}
+
+TEST(PlanOracle, StepWithAlignedGroups) {
+  expect_near_the_best("step, aligned, 8 ranks",
+                       {.most_sequences = 10, .least_ranks = 8, .options = {.context = aligned}},
+                       exact, 300);
+  expect_near_the_best("step, aligned, 1 to 8 ranks", {.options = {.context = aligned}}, exact);
+}
+
+TEST(PlanOracle, StepWithGroupsOfAnySize) {
+  expect_near_the_best("step, any, 8 ranks",
+                       {.most_sequences = 8, .least_ranks = 8, .options = {.context = any}}, near);
+  expect_near_the_best("step, any, 8 ranks, 10 sequences",
+                       {.most_sequences = 10, .least_ranks = 8, .options = {.context = any}}, near,
+                       40);
+  expect_near_the_best("step, any, 1 to 7 ranks",
+                       {.most_sequences = 8, .most_ranks = 7, .options = {.context = any}}, near);
+}
+
+TEST(PlanOracle, Microbatch) {
+  const auto shape = [](const std::string& context) {
+    return QuestionShape{.most_sequences = 10,
+                         .options = {.context = context, .sync = Sync::microbatch},
+                         .has_wide_choice = context != "static:1"};
+  };
+  expect_near_the_best("microbatch, static:1", shape("static:1"), exact);
+  expect_near_the_best("microbatch, static:2", shape("static:2"), exact);
+  expect_near_the_best("microbatch, aligned", shape(aligned), exact, 300);
+  expect_near_the_best("microbatch, any", shape(any), exact, 300);
+}
+
+TEST(PlanOracle, EqualCounts) {
+  const auto shape = [](const std::string& context, Short short_) {
+    return QuestionShape{.most_sequences = 5,
+                         .most_ranks = 6,
+                         .options = {.context = context, .counts = Counts::equal, .short_ = short_},
+                         .has_wide_choice = context != "static:1"};
+  };
+  expect_near_the_best("step, equal counts, static:1", shape("static:1", Short::empty), close);
+  expect_near_the_best("step, equal counts, aligned", shape(aligned, Short::empty), close);
+  expect_near_the_best("step, equal counts, any", shape(any, Short::empty), close, 100);
+  expect_near_the_best("step, equal counts, short error", shape("static:1", Short::error), close);
+  expect_near_the_best("step, equal counts, short drop", shape("static:1", Short::drop), close);
+  QuestionShape lockstep = shape("static:1", Short::drop);
+  lockstep.options.sync = Sync::microbatch;
+  expect_near_the_best("microbatch, short drop", lockstep, close);
+  lockstep.options.short_ = Short::error;
+  expect_near_the_best("microbatch, short error", lockstep, close);
+}
+
+// Each policy with both kinds of waiting, on aligned groups.
+void expect_near_the_best_with(const std::string& name, QuestionShape shape,
+                               std::uint64_t num_questions = 200) {
+  for (const Sync sync : {Sync::step, Sync::microbatch}) {
+    shape.options.sync = sync;
+    expect_near_the_best((std::string(name_of(sync)) + ", " + name).c_str(), shape, close,
+                         num_questions);
+  }
+}
+
+TEST(PlanOracle, FewSequencesAMicrobatch) {
+  expect_near_the_best_with("max_sequences", {.options = {.context = aligned, .max_sequences = 2}});
+}
+
+TEST(PlanOracle, TensorParallel) {
+  expect_near_the_best_with("tensor_parallel",
+                            {.options = {.context = aligned, .tensor_parallel = 4}});
+}
+
+TEST(PlanOracle, LimitsOnTheSizeOfGroups) {
+  expect_near_the_best_with(
+      "min, max context",
+      {.least_ranks = 4,
+       .options = {.context = aligned, .min_context_size = 2, .max_context_size = 4}});
+  expect_near_the_best_with("any, max context",
+                            {.least_ranks = 3, .options = {.context = any, .max_context_size = 3}});
+}
+
+TEST(PlanOracle, OversizedAlone) {
+  expect_near_the_best_with("alone, static:1",
+                            {.options = {.context = "static:1", .oversize = Oversize::alone}});
+  expect_near_the_best_with("alone, aligned",
+                            {.options = {.context = aligned, .oversize = Oversize::alone}});
+}
+
+TEST(PlanOracle, KeptGroups) {
+  for (const std::string& context : {std::string("static:1"), aligned}) {
+    QuestionShape shape{.most_ranks = 6, .options = {.context = context}, .has_groups = true};
+    shape.has_wide_choice = context == aligned;
+    shape.options.keep_groups = KeepGroups::rank;
+    expect_near_the_best_with("keep rank, " + context, shape);
+    shape.options.keep_groups = KeepGroups::microbatch;
+    expect_near_the_best_with("keep microbatch, " + context, shape);
+  }
+}
+
+TEST(PlanOracle, ExtraCostsAndSlowRanks) {
+  expect_near_the_best_with("extra costs",
+                            {.options = {.context = aligned}, .has_extra_costs = true});
+  expect_near_the_best_with("slow ranks", {.options = {.context = aligned}, .has_speeds = true});
+  expect_near_the_best_with("slow ranks, static:1",
+                            {.options = {}, .has_speeds = true, .has_wide_choice = false});
+}
+
+TEST(PlanOracle, ForwardOnly) {
+  expect_near_the_best_with("forward", {.options = {.context = aligned, .pass = Pass::forward}});
+}
+
+TEST(PlanOracle, Stages) {
+  for (const std::int32_t stages : {2, 3}) {
+    const std::string name = std::to_string(stages) + " stages, ";
+    QuestionShape shape{
+        .most_sequences = 4, .most_ranks = 3, .stages = stages, .has_wide_choice = false};
+    expect_near_the_best_with(name + "static:1", shape, 100);
+    shape = {
+        .most_sequences = 4, .most_ranks = 4, .options = {.context = aligned}, .stages = stages};
+    expect_near_the_best_with(name + "aligned", shape, 100);
+    shape.options.pass = Pass::forward;
+    expect_near_the_best_with(name + "forward", shape, 100);
+  }
+}
+
+}  // namespace
+}  // namespace isochron
