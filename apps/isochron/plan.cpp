@@ -332,8 +332,8 @@ Verb add_plan(CLI::App& program) {
       "  isochron plan --lengths builtin:1024 --ranks 64 --capacity 16384 --context dynamic\n"
       "  isochron plan --lengths lengths.txt --ranks 8 --capacity 16384 --sync microbatch\n"
       "  isochron plan --lengths lengths.txt --ranks 4 --capacity 8192 --pipeline 4 --virtual 2\n"
-      "  isochron plan --lengths lengths.txt --ranks 64 --capacity auto --model qwen3-8b "
-      "--hardware h100\n"
+      "  isochron plan --lengths lengths.txt --ranks 64 --capacity auto --context dynamic "
+      "--model qwen3-8b --hardware h100\n"
       "  isochron plan --lengths data.csv --ranks 8 --capacity 16384 --batch 256 --summary s.json\n"
       "  isochron plan --lengths lengths.txt --ranks 8 --capacity 16384 --json - | isochron "
       "check -");
