@@ -17,8 +17,10 @@ export PYTHONDONTWRITEBYTECODE := 1
 .PHONY: run test build bench format lint docs clean
 
 run: build
-	build/isochron balance --lengths builtin:512 --ranks 8
-	build/isochron pack --lengths builtin:512 --capacity 131072
+	build/isochron plan --lengths builtin:1024 --ranks 64 --capacity 16384 --context dynamic --json build/plan.json
+	build/isochron check build/plan.json
+	build/isochron report build/plan.json -o build/report.html
+	@echo "The plan is build/plan.json; open build/report.html to see it."
 
 test:
 	cmake/setup.sh program tests

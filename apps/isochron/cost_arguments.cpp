@@ -7,7 +7,6 @@
 #include "apps/isochron/input_file.h"
 #include "apps/isochron/option_flags.h"
 #include "isochron/core/require.h"
-#include "isochron/cost/analytic.h"
 #include "isochron/cost/hardware.h"
 #include "isochron/cost/model_shape.h"
 
@@ -27,6 +26,16 @@ bool is_file(const std::string& text, const std::vector<std::string>& presets) {
          std::filesystem::exists(text);
 }
 
+}  // namespace
+
+void add_cost_flags(CLI::App& verb, CostArguments& arguments, std::string_view default_name) {
+  add_text_flag(verb, "--cost", arguments.cost, "name|file",
+                fmt::format("what sequences cost: a preset or a JSON file [{}]", default_name));
+  add_text_flag(verb, "--model", arguments.model, "name|file",
+                "instead: cost of this model (a preset, a config.json or its folder)");
+  add_text_flag(verb, "--hardware", arguments.hardware, "name", "on this hardware");
+}
+
 ModelShape model_shape_of(const std::string& text) {
   if (!is_file(text, model_names())) return model_preset(text);
   // A checkpoint is a folder with the file in it.
@@ -34,25 +43,17 @@ ModelShape model_shape_of(const std::string& text) {
       read_file(std::filesystem::is_directory(text) ? text + "/config.json" : text));
 }
 
-}  // namespace
-
-void add_cost_flags(CLI::App& verb, CostArguments& arguments) {
-  add_text_flag(verb, "--cost", arguments.cost, "name|file",
-                "what sequences cost: a preset or a JSON file [verl]");
-  add_text_flag(verb, "--model", arguments.model, "name|file",
-                "instead: cost of this model (a preset, a config.json or its folder)");
-  add_text_flag(verb, "--hardware", arguments.hardware, "name", "on this hardware");
-}
-
 CostModel cost_model_of(const CostArguments& arguments, std::string_view where,
-                        std::string_view default_name) {
+                        std::string_view default_name, const AnalyticOptions& analytic) {
   const auto& [cost, model, hardware] = arguments;
   require(cost.empty() || (model.empty() && hardware.empty()), where,
           "--cost is given together with {}, must be one or the other",
           model.empty() ? "--hardware" : "--model");
   require(model.empty() == hardware.empty(), where, "{} is given without {}, must be both",
           model.empty() ? "--hardware" : "--model", model.empty() ? "--model" : "--hardware");
-  if (!model.empty()) return analytic_cost(model_shape_of(model), hardware_preset(hardware));
+  if (!model.empty()) {
+    return analytic_cost(model_shape_of(model), hardware_preset(hardware), analytic);
+  }
   if (cost.empty()) return cost_preset(default_name);
   return is_file(cost, cost_names()) ? cost_model_from_json(read_file(cost)) : cost_preset(cost);
 }

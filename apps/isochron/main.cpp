@@ -74,6 +74,7 @@ ExitCode run(const std::vector<std::string>& arguments) {
       "Examples:\n"
       "  isochron balance --lengths builtin:1024 --ranks 16\n"
       "  isochron pack --lengths lengths.txt --capacity 16384\n"
+      "  isochron plan --lengths lengths.txt --ranks 64 --capacity 16384 --context dynamic\n"
       "  isochron check result.json\n"
       "  isochron report plan.json\n"
       "Help of a verb: isochron balance --help\n"
@@ -81,7 +82,8 @@ ExitCode run(const std::vector<std::string>& arguments) {
       "failed");
   program.get_formatter()->column_width(42);  // of the longest flag and its values
   program.require_subcommand(1);
-  const std::vector<Verb> verbs = {add_balance(program), add_pack(program), add_check(program),
+  const std::vector<Verb> verbs = {add_balance(program),  add_pack(program),
+                                   add_plan(program),     add_check(program),
                                    add_simulate(program), add_report(program)};
   require_known_words(arguments, program, verbs);
 

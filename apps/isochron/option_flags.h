@@ -33,15 +33,16 @@ inline CLI::Option* add_text_flag(CLI::App& verb, const std::string& flag, std::
 }
 
 // Every field of an options struct as a flag: `--min-count integer  at least .. [0]`; a bool is
-// `--equal-count` without a value. `options` outlives the parsing.
+// `--equal-count` without a value, or `--no-balance` if it is true by default. `options` outlives
+// the parsing.
 template <class Options>
 void add_option_flags(CLI::App& verb, Options& options) {
   Options::describe([&]<class Owner, class T>(const Field<Owner, T>& field) {
-    const std::string flag = flag_of(field.key);
+    const std::string flag = flag_of(field);
     T& value = options.*field.member;
     if constexpr (std::same_as<T, bool>) {
       verb.add_flag_callback(
-          flag, [&value] { value = true; }, std::string(field.help));
+          flag, [&value, changed = !value] { value = changed; }, std::string(field.help));
     } else {
       add_value_flag(verb, flag, value, fmt::format("{} [{}]", field.help, value_text(value)),
                      field.values);

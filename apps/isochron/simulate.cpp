@@ -30,16 +30,6 @@ struct SimulateArguments {
   std::string trace;
 };
 
-// The preset `verl` counts workload, not nanoseconds.
-std::string time_text(const StepPlan& plan, Nanoseconds time) {
-  return plan.cost.name == "verl" ? grouped_digits(time)
-                                  : fmt::format("{:.3f} ms", static_cast<double>(time) / 1e6);
-}
-
-std::string memory_text(std::int64_t bytes) {
-  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
-}
-
 // The ranks and stages that idle most, worst first; all of them in order if they are few.
 std::string bubble_table(const StepPlan& plan, const Timeline& timeline) {
   const auto stages = static_cast<std::size_t>(plan.topology.pipeline.stages);
@@ -63,7 +53,7 @@ std::string bubble_table(const StepPlan& plan, const Timeline& timeline) {
     const std::size_t rank = place / stages;
     rows.push_back(
         {stages == 1 ? fmt::format("{}", rank) : fmt::format("{}.{}", rank, place % stages),
-         time_text(plan, timeline.busy_ns[place]),
+         time_text(plan.cost, timeline.busy_ns[place]),
          fmt::format("{:.2f} %", 100 * timeline.bubble(place)),
          fmt::format("{}", num_operations[place]),
          memory_text(timeline.peak_activation_bytes[rank])});
@@ -82,9 +72,10 @@ std::string text_of(const StepPlan& plan, const Timeline& timeline, bool is_plan
       static_cast<double>(timeline.step_ns) * static_cast<double>(timeline.busy_ns.size());
   const auto fullest = std::max_element(timeline.peak_activation_bytes.begin(),
                                         timeline.peak_activation_bytes.end());
-  std::vector<std::vector<std::string>> rows = {{"step time", time_text(plan, timeline.step_ns)}};
+  std::vector<std::vector<std::string>> rows = {
+      {"step time", time_text(plan.cost, timeline.step_ns)}};
   if (is_plan_cost) {  // the bound is one for the costs that were planned with
-    rows.push_back({"lower bound", time_text(plan, plan.lower_bound_ns)});
+    rows.push_back({"lower bound", time_text(plan.cost, plan.lower_bound_ns)});
     rows.push_back({"gap to bound", gap_text(timeline.step_ns, plan.lower_bound_ns)});
   }
   rows.push_back({"bubble", fmt::format("{:.2f} %", room > 0 ? 100 * (1 - busy / room) : 0.0)});

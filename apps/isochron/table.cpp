@@ -50,6 +50,15 @@ std::string gap_text(std::int64_t value, std::int64_t bound) {
   return fmt::format("{:.{}f} %", gap, gap > 0 && gap < 0.005 ? 6 : 2);
 }
 
+std::string time_text(const CostModel& cost, Nanoseconds time) {
+  return cost.name == "verl" ? grouped_digits(time)
+                             : fmt::format("{:.3f} ms", static_cast<double>(time) / 1e6);
+}
+
+std::string memory_text(std::int64_t bytes) {
+  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
+}
+
 std::string text_table(std::span<const std::vector<std::string>> rows) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {

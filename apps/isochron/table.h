@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "isochron/cost/cost_model.h"
+
 // Plain ASCII for people: tables and bars.
 
 namespace isochron {
@@ -15,6 +17,12 @@ namespace isochron {
 
 // "1.83 %": how far `value` lies above `bound`; "-" if the bound is 0.
 [[nodiscard]] std::string gap_text(std::int64_t value, std::int64_t bound);
+
+// "23.700 ms"; of a cost model without a clock (the preset `verl`) its own unit, "1,234,567".
+[[nodiscard]] std::string time_text(const CostModel& cost, Nanoseconds time);
+
+// "1.50 GiB".
+[[nodiscard]] std::string memory_text(std::int64_t bytes);
 
 // Rows with the first column to the left, the others to the right.
 [[nodiscard]] std::string text_table(std::span<const std::vector<std::string>> rows);

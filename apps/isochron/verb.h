@@ -21,6 +21,7 @@ struct Verb {
 
 [[nodiscard]] Verb add_balance(CLI::App& program);
 [[nodiscard]] Verb add_pack(CLI::App& program);
+[[nodiscard]] Verb add_plan(CLI::App& program);
 [[nodiscard]] Verb add_check(CLI::App& program);
 [[nodiscard]] Verb add_simulate(CLI::App& program);
 [[nodiscard]] Verb add_report(CLI::App& program);

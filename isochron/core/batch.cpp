@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <type_traits>
 #include <unordered_map>
 
 #include "isochron/core/random.h"
@@ -227,6 +228,30 @@ Batch parse_batch(std::string_view text) {
   require(batch.lengths.size() <= static_cast<std::size_t>(max_length), where,
           "{} lengths, must be at most {}", batch.lengths.size(), max_length);
   return batch;
+}
+
+Batch cut_batch(const Batch& batch, std::size_t first, std::size_t count) {
+  const std::size_t size = batch.lengths.size();
+  require(first <= size && count <= size - first, "batch",
+          "{} sequences from {} on, must be among the {} of the batch", count, first, size);
+  const auto cut = [&](const auto& values) {
+    using Values = std::decay_t<decltype(values)>;
+    if (values.empty()) return Values{};
+    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(first);
+    return Values(begin, begin + static_cast<std::ptrdiff_t>(count));
+  };
+  Batch part;
+  part.lengths = cut(batch.lengths);
+  part.extra_cost_ns = cut(batch.extra_cost_ns);
+  part.groups = cut(batch.groups);
+  std::unordered_map<std::int32_t, PromptGroupId> id_of;
+  for (PromptGroupId& group : part.groups) {
+    const PromptGroupId fresh(static_cast<std::int32_t>(part.group_names.size()));
+    const auto [entry, is_new] = id_of.try_emplace(group.value(), fresh);
+    if (is_new) part.group_names.push_back(batch.group_names[group.index()]);
+    group = entry->second;
+  }
+  return part;
 }
 
 std::vector<Tokens> long_tailed_lengths(std::int32_t count, std::uint64_t seed) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +28,10 @@ struct Batch {
 // Throws std::invalid_argument with the line number for anything else: a length outside 1 to
 // 2^31-1, a negative extra cost, text without a length. Linear in the text.
 [[nodiscard]] Batch parse_batch(std::string_view text);
+
+// The `count` sequences from `first` on as a batch of their own, groups numbered by their first
+// occurrence in it. Throws std::invalid_argument if the batch does not have that many.
+[[nodiscard]] Batch cut_batch(const Batch& batch, std::size_t first, std::size_t count);
 
 // Long-tailed lengths for demonstrations, equal on every machine: half of them below 600 tokens,
 // one in a hundred above 16,000, one in a thousand above 60,000.

@@ -1,6 +1,7 @@
 #include "isochron/core/field_text.h"
 
 #include <charconv>
+#include <cmath>
 #include <numeric>
 
 namespace isochron {
@@ -20,6 +21,14 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     }
   }
   return row.back();
+}
+
+template <class T>
+std::optional<T> find_spelled(std::string_view text) {
+  T value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
 }
 
 }  // namespace
@@ -54,10 +63,12 @@ void require_listed(std::string_view where, std::string_view key, std::string_vi
 }
 
 std::optional<std::int64_t> find_integer(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return find_spelled<std::int64_t>(text);
+}
+
+std::optional<double> find_number(std::string_view text) {
+  const auto value = find_spelled<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 }  // namespace isochron

@@ -39,6 +39,15 @@ template <class Options>
 // "min_count" -> "--min-count".
 [[nodiscard]] std::string flag_of(std::string_view key);
 
+// The flag of a field. A bool that is true by default is switched off: "balance" -> "--no-balance".
+template <class Owner, class T>
+[[nodiscard]] std::string flag_of(const Field<Owner, T>& field) {
+  if constexpr (std::same_as<T, bool>) {
+    if (Owner{}.*field.member) return flag_of("no_" + std::string(field.key));
+  }
+  return flag_of(field.key);
+}
+
 // What a value may be, for help and messages: "integer", "true|false", "error|alone|widen".
 template <class T>
 [[nodiscard]] std::string type_text() {
@@ -80,6 +89,9 @@ void require_listed(std::string_view where, std::string_view key, std::string_vi
 
 // The integer that `text` spells in full: digits with an optional minus sign.
 [[nodiscard]] std::optional<std::int64_t> find_integer(std::string_view text);
+
+// The finite number that `text` spells in full, in decimal: "0.5", "-3", "1e-3".
+[[nodiscard]] std::optional<double> find_number(std::string_view text);
 
 // The value that `text` spells. Rejects anything else, with `where`, the key and what is allowed.
 template <class T>

@@ -3,16 +3,13 @@
 #include <algorithm>
 
 #include "isochron/core/require.h"
+#include "isochron/cost/divided_up.h"
 
 namespace isochron {
 
 namespace {
 
 constexpr std::string_view where = "memory";
-
-std::int64_t divided_up(std::int64_t value, std::int64_t by) {
-  return value / by + (value % by != 0 ? 1 : 0);
-}
 
 }  // namespace
 

@@ -9,7 +9,8 @@
 #include "isochron/balance/balance.h"
 #include "isochron/core/json.h"
 #include "isochron/pack/pack.h"
-#include "tests/cli/process.h"
+#include "isochron/step/plan_options.h"
+#include "tests/cli/calls.h"
 #include "tests/support/mutate.h"
 
 namespace isochron {
@@ -18,31 +19,10 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-using Arguments = std::vector<std::string>;
-
-bool is_one_line(const std::string& text) {
-  return !text.empty() && text.find('\n') == text.size() - 1;
-}
-
-// The error line of a call that must fail with `exit_code` and print nothing.
-std::string error_line(const Arguments& arguments, int exit_code, const std::string& input = "") {
-  const Finished finished = run_program(arguments, input);
-  EXPECT_EQ(finished.exit_code, exit_code) << finished.err;
-  EXPECT_EQ(finished.out, "");
-  EXPECT_TRUE(is_one_line(finished.err)) << finished.err;
-  return finished.err.substr(0, finished.err.size() - 1);
-}
-
-Json json_of(const Arguments& arguments, int exit_code = 0) {
-  const Finished finished = run_program(arguments);
-  EXPECT_EQ(finished.exit_code, exit_code) << finished.err;
-  return parse_json(finished.out, "test");
-}
-
 TEST(CommandLine, ShowsItsVersionAndHelp) {
   EXPECT_EQ(run_program({"--version"}).out, "isochron 0.1.0\n");
   EXPECT_THAT(run_program({"--help"}).out, HasSubstr("isochron check result.json"));
-  for (const char* verb : {"balance", "pack", "check", "simulate", "report"}) {
+  for (const char* verb : {"balance", "pack", "plan", "check", "simulate", "report"}) {
     const Finished help = run_program({verb, "--help"});
     EXPECT_EQ(help.exit_code, 0);
     EXPECT_EQ(help.err, "");
@@ -54,8 +34,8 @@ TEST(CommandLine, ShowsItsVersionAndHelp) {
 TEST(CommandLine, NamesWhatIsWrongWithTheCall) {
   EXPECT_EQ(
       error_line({}, 2),
-      "isochron: [command line] a verb is missing, must be one of balance, pack, check, simulate, "
-      "report");
+      "isochron: [command line] a verb is missing, must be one of balance, pack, plan, check, "
+      "simulate, report");
   EXPECT_EQ(error_line({"balanse"}, 2),
             "isochron: [command line] unknown verb \"balanse\", did you mean \"balance\"?");
   EXPECT_EQ(error_line({"--versoin"}, 2),
@@ -96,11 +76,7 @@ TEST(CommandLine, KeepsOddArgumentsOnOneLine) {
 
 TEST(CommandLine, SaysWhichCostItNeeds) {
   const Arguments call = {"balance", "--lengths", "builtin:4", "--ranks", "2"};
-  const auto with = [&](const Arguments& more) {
-    Arguments all = call;
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  };
+  const auto with = [&](const Arguments& more) { return joined(call, more); };
   EXPECT_EQ(error_line(with({"--cost", "verl", "--model", "qwen3-8b"}), 2),
             "isochron: [balance] --cost is given together with --model, must be one or the other");
   EXPECT_EQ(error_line(with({"--model", "qwen3-8b"}), 2),
@@ -180,18 +156,20 @@ TEST(CommandLine, ReadsLengthsInAllForms) {
 
 // DESIGN 5.5: every option is a flag of the verb and a field of `options` in its result.
 template <class Options>
-void expect_same_options(const std::string& verb, const Arguments& call) {
-  const std::set<std::string> others = {"--help",  "--lengths",  "--ranks", "--cost",
-                                        "--model", "--hardware", "--json"};
+void expect_same_options(const Arguments& call, const std::set<std::string>& own_flags = {}) {
+  const std::string& verb = call[0];
+  std::set<std::string> others = {"--help",  "--lengths",  "--ranks", "--cost",
+                                  "--model", "--hardware", "--json"};
+  others.insert(own_flags.begin(), own_flags.end());
   std::vector<std::string> flags;
   const std::string help = run_program({verb, "--help"}).out;
   const std::regex flag(R"(\n  (?:-\w,)?(--[a-z-]+))");
   for (std::sregex_iterator it(help.begin(), help.end(), flag), end; it != end; ++it) {
     const std::string name = (*it)[1];
-    if (name == "--capacity" || !others.contains(name)) flags.push_back(name);
+    if (!others.contains(name)) flags.push_back(name);
   }
   std::vector<std::string> wanted;
-  for (const std::string& key : field_keys<Options>()) wanted.push_back(flag_of(key));
+  Options::describe([&](const auto& field) { wanted.push_back(flag_of(field)); });
   EXPECT_EQ(flags, wanted);
 
   std::vector<std::string> keys;
@@ -202,9 +180,13 @@ void expect_same_options(const std::string& verb, const Arguments& call) {
 
 TEST(CommandLine, HasAFlagAndAFieldForEveryOption) {
   expect_same_options<BalanceOptions>(
-      "balance", {"balance", "--lengths", "builtin:8", "--ranks", "2", "--json", "-"});
+      {"balance", "--lengths", "builtin:8", "--ranks", "2", "--json", "-"});
   expect_same_options<PackOptions>(
-      "pack", {"pack", "--lengths", "builtin:8", "--capacity", "200000", "--json", "-"});
+      {"pack", "--lengths", "builtin:8", "--capacity", "200000", "--json", "-"});
+  expect_same_options<PlanOptions>(
+      {"plan", "--lengths", "builtin:8", "--ranks", "2", "--capacity", "200000", "--json", "-"},
+      {"--capacity", "--pipeline", "--virtual", "--group", "--transfer-ns", "--stage-shares",
+       "--rank-speed", "--batch", "--summary"});
 }
 
 TEST(CommandLine, PassesEveryFlagOn) {
@@ -231,7 +213,9 @@ TEST(CommandLine, PassesEveryFlagOn) {
 TEST(CommandLine, WritesOnlyJsonToStandardOutput) {
   for (const Arguments& call :
        {Arguments{"balance", "--lengths", "builtin:64", "--ranks", "4", "--json", "-"},
-        Arguments{"pack", "--lengths", "builtin:64", "--capacity", "131072", "--json", "-"}}) {
+        Arguments{"pack", "--lengths", "builtin:64", "--capacity", "131072", "--json", "-"},
+        Arguments{"plan", "--lengths", "builtin:64", "--ranks", "4", "--capacity", "131072",
+                  "--json", "-"}}) {
     const Finished finished = run_program(call);
     EXPECT_EQ(finished.exit_code, 0);
     EXPECT_EQ(finished.err, "");
@@ -252,8 +236,7 @@ TEST(CommandLine, ChecksWhatItWrote) {
       {}, {"--order", "small_ends"}, {"--max-work", "0"}, {"--cost", "qwen3-8b_h100"}};
   for (const Arguments& call : {balance_call, pack_call}) {
     for (const Arguments& more : variants) {
-      Arguments all = call;
-      all.insert(all.end(), more.begin(), more.end());
+      const Arguments all = joined(call, more);
       SCOPED_TRACE(testing::PrintToString(all));
       const Finished checked = run_program({"check", "-", "--lengths", csv}, run_program(all).out);
       EXPECT_EQ(checked.out, "valid\n") << checked.err;
@@ -278,11 +261,7 @@ TEST(CommandLine, FindsAResultThatWasTamperedWith) {
 
 TEST(CommandLine, WritesAJsonFileWholeOrNotAtAll) {
   const Arguments call = {"balance", "--lengths", "builtin:8", "--ranks", "2", "--json"};
-  const auto to = [&](const std::string& path) {
-    Arguments all = call;
-    all.push_back(path);
-    return run_program(all);
-  };
+  const auto to = [&](const std::string& path) { return run_program(joined(call, {path})); };
   write_test_file("result.json", "old");
   const Finished finished = to("result.json");
   EXPECT_EQ(finished.exit_code, 0);
@@ -304,9 +283,7 @@ TEST(CommandLine, PrintsTheReasonWhenThereIsNoAnswer) {
   EXPECT_TRUE(is_one_line(text.out)) << text.out;
   EXPECT_THAT(text.out, testing::StartsWith("infeasible: "));
   EXPECT_THAT(text.out, HasSubstr("50"));
-  Arguments with_json = call;
-  with_json.insert(with_json.end(), {"--json", "-"});
-  const Json result = json_of(with_json, 1);
+  const Json result = json_of(joined(call, {"--json", "-"}), 1);
   EXPECT_EQ(result["status"], "infeasible");
   EXPECT_EQ("infeasible: " + result["reason"].get<std::string>() + "\n", text.out);
   EXPECT_EQ(run_program({"check", "-"}, result.dump()).out, "valid\n");

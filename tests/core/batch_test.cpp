@@ -110,5 +110,30 @@ TEST(ParseBatch, AcceptsEveryStringAsAGroup) {
             "[lengths] line 2: the group is not valid UTF-8");
 }
 
+TEST(CutBatch, NumbersGroupsByTheirFirstOccurrenceInThePart) {
+  const Batch batch =
+      parse_batch("length,group,extra_cost_ns\n10,a,1\n20,b,2\n30,c,3\n40,b,4\n50,c,5\n");
+  const Batch part = cut_batch(batch, 2, 3);
+  EXPECT_THAT(part.lengths, ElementsAre(30, 40, 50));
+  EXPECT_THAT(part.extra_cost_ns, ElementsAre(3, 4, 5));
+  EXPECT_THAT(part.groups, ElementsAre(PromptGroupId(0), PromptGroupId(1), PromptGroupId(0)));
+  EXPECT_THAT(part.group_names, ElementsAre("c", "b"));
+  EXPECT_EQ(cut_batch(batch, 0, 5), batch);
+}
+
+TEST(CutBatch, TakesABatchOfLengthsAlone) {
+  const Batch part = cut_batch(parse_batch("1\n2\n3\n"), 1, 1);
+  EXPECT_EQ(part.lengths, std::vector<Tokens>{2});
+  EXPECT_TRUE(part.groups.empty() && part.group_names.empty() && part.extra_cost_ns.empty());
+  EXPECT_TRUE(cut_batch(part, 1, 0).lengths.empty());
+}
+
+TEST(CutBatch, RejectsAPartThatIsNotThere) {
+  EXPECT_EQ(message_of([] { (void)cut_batch(parse_batch("1\n2\n"), 1, 2); }),
+            "[batch] 2 sequences from 1 on, must be among the 2 of the batch");
+  EXPECT_EQ(message_of([] { (void)cut_batch(parse_batch("1\n2\n"), 3, 0); }),
+            "[batch] 0 sequences from 3 on, must be among the 2 of the batch");
+}
+
 }  // namespace
 }  // namespace isochron

@@ -94,5 +94,24 @@ TEST(Fields, ReadFromText) {
   EXPECT_EQ(type_text<std::optional<Short>>(), "empty|error|drop");
 }
 
+TEST(Fields, HaveAFlagThatChangesTheDefault) {
+  struct Switches {
+    bool is_off = false;
+    bool is_on = true;
+  };
+  EXPECT_EQ(flag_of(Field{"is_off", &Switches::is_off, ""}), "--is-off");
+  EXPECT_EQ(flag_of(Field{"is_on", &Switches::is_on, ""}), "--no-is-on");
+  EXPECT_EQ(flag_of(Field{"count", &SampleOptions::count, ""}), "--count");
+}
+
+TEST(FindNumber, TakesFiniteDecimalsAndNothingElse) {
+  EXPECT_EQ(find_number("0.5"), 0.5);
+  EXPECT_EQ(find_number("-3"), -3.0);
+  EXPECT_EQ(find_number("1e-3"), 0.001);
+  for (const char* text : {"", " 1", "1 ", "1,5", "0x1", "inf", "nan", "1e999", "one"}) {
+    EXPECT_EQ(find_number(text), std::nullopt) << text;
+  }
+}
+
 }  // namespace
 }  // namespace isochron

@@ -1,0 +1,155 @@
+// What other planners crash on, hang on, or get wrong: every input has a valid plan here, or an
+// outcome with a reason.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "isochron/check/check.h"
+#include "isochron/plan/plan.h"
+
+namespace isochron {
+namespace {
+
+using testing::HasSubstr;
+
+Batch batch_of(std::vector<Tokens> lengths) {
+  Batch batch;
+  batch.lengths = std::move(lengths);
+  return batch;
+}
+
+// The plan of `lengths`, valid by the independent checker.
+StepPlan checked_plan(std::vector<Tokens> lengths, const Topology& topology,
+                      const PlanOptions& options) {
+  const Batch batch = batch_of(std::move(lengths));
+  StepPlan plan = plan_step(batch, topology, cost_preset("qwen3-8b_h100"), options);
+  EXPECT_EQ(find_violation(to_json(plan), &batch).value_or("valid"), "valid");
+  return plan;
+}
+
+bool has_plan(const StepPlan& plan) { return !plan.microbatches.empty(); }
+
+// Ranks of the group that runs a sequence; 0 if none does.
+std::int64_t size_of_group(const StepPlan& plan, std::int32_t sequence) {
+  for (const Slot& slot : plan.microbatches) {
+    for (const ContextGroup& group : slot) {
+      if (std::count(group.sequences.begin(), group.sequences.end(), SequenceId(sequence)) > 0) {
+        return group.ranks.size;
+      }
+    }
+  }
+  return 0;
+}
+
+const std::vector<PlanOptions>& dynamic_modes() {
+  static const std::vector<PlanOptions> modes = {
+      {.context = "dynamic"},
+      {.context = "dynamic:any"},
+      {.context = "dynamic", .sync = Sync::microbatch},
+      {.context = "dynamic:any", .sync = Sync::microbatch},
+      {.context = "dynamic", .counts = Counts::equal}};
+  return modes;
+}
+
+// Every mode, without and with stages, finds a valid plan.
+void expect_plans(const std::vector<Tokens>& lengths, std::int32_t ranks, Tokens capacity) {
+  const std::vector<PipelineShape> pipelines = {
+      {}, {.stages = 2}, {.stages = 2, .virtual_ = 2, .group = 2}};
+  for (const PlanOptions& options : dynamic_modes()) {
+    for (const PipelineShape& pipeline : pipelines) {
+      SCOPED_TRACE(testing::Message()
+                   << options.context << ", sync " << name_of(options.sync) << ", stages "
+                   << pipeline.stages << ", virtual " << pipeline.virtual_);
+      const StepPlan plan = checked_plan(
+          lengths, {.ranks = ranks, .capacity = capacity, .pipeline = pipeline}, options);
+      EXPECT_TRUE(has_plan(plan)) << plan.reason;
+    }
+  }
+}
+
+TEST(PlanRegression, TenRanksWithTwoSequencesOfThreeAndFourRanks) {
+  expect_plans({341, 276}, 10, 100);
+}
+
+TEST(PlanRegression, TenRanksWithTwoTinySequences) { expect_plans({3, 3}, 10, 8); }
+
+TEST(PlanRegression, FourteenRanksWithTwoSequencesThatFitOneRank) {
+  expect_plans({50, 50}, 14, 100);
+}
+
+TEST(PlanRegression, SixRanksWithVirtualStagesAndTooFewGroupsToSplit) {
+  // 32 tokens on 6 ranks of 8 take four ranks, or all six.
+  expect_plans({32, 7}, 6, 8);
+}
+
+TEST(PlanRegression, TwelveRanksWithVirtualStagesAndTooFewGroupsToSplit) {
+  expect_plans({32, 7}, 12, 8);
+  expect_plans({64, 7, 7}, 12, 8);
+}
+
+TEST(PlanRegression, SixRanksHoldASequenceOfFiveCapacities) {
+  // The next power of two is 8, which there is not: all six ranks hold it.
+  expect_plans({500}, 6, 100);
+  expect_plans({500, 20, 30}, 6, 100);
+  const StepPlan five = checked_plan({500}, {.ranks = 6, .capacity = 100},
+                                     {.context = "dynamic:any", .max_context_size = 5});
+  EXPECT_EQ(size_of_group(five, 0), 5);
+}
+
+TEST(PlanRegression, OddAndPrimeNumbersOfRanks) {
+  for (const std::int32_t ranks : {1, 3, 5, 7, 9, 11, 13, 15}) {
+    SCOPED_TRACE(testing::Message() << ranks << " ranks");
+    expect_plans({90, 80, 8, 8, 8, 3, 2, 1}, ranks, 100);
+  }
+}
+
+TEST(PlanRegression, NineSequencesOnFourRanks) {
+  const std::vector<Tokens> lengths = {9, 8, 7, 6, 5, 4, 3, 2, 1};
+  expect_plans(lengths, 4, 20);
+  const StepPlan plan =
+      checked_plan(lengths, {.ranks = 4, .capacity = 20}, {.counts = Counts::equal});
+  EXPECT_TRUE(has_plan(plan)) << plan.reason;
+}
+
+TEST(PlanRegression, FewerSequencesThanRanks) {
+  for (const std::int32_t ranks : {2, 6, 8, 10, 14}) {
+    SCOPED_TRACE(testing::Message() << ranks << " ranks");
+    expect_plans({40}, ranks, 100);
+    const StepPlan plan = checked_plan({40}, {.ranks = ranks, .capacity = 100}, {});
+    EXPECT_TRUE(has_plan(plan)) << plan.reason;
+  }
+}
+
+TEST(PlanRegression, ASequenceTakesTwoRanksAsSoonAsOneIsTooSmall) {
+  const Topology topology = {.ranks = 2, .capacity = 2000};
+  const PlanOptions options = {.context = "dynamic"};
+  const auto size_for = [&](Tokens length) {
+    // With enough short company that one rank is the better place for what fits it.
+    const StepPlan plan = checked_plan({length, 2000, 2000, 2000}, topology, options);
+    return size_of_group(plan, 0);
+  };
+  EXPECT_EQ(size_for(2000), 1);
+  EXPECT_EQ(size_for(2001), 2);
+  EXPECT_EQ(size_for(4000), 2);
+  const StepPlan none = checked_plan({2000, 4001}, topology, options);
+  EXPECT_EQ(none.status, Status::infeasible);
+  EXPECT_THAT(none.reason, HasSubstr("sequence 1 of 4001 tokens"));
+  EXPECT_THAT(none.reason, HasSubstr("capacity 2000"));
+}
+
+TEST(PlanRegression, ATooLongFirstSequenceLeavesNoEmptyMicrobatch) {
+  const StepPlan plan =
+      checked_plan({15, 3, 3}, {.ranks = 1, .capacity = 10}, {.oversize = Oversize::alone});
+  ASSERT_TRUE(has_plan(plan)) << plan.reason;
+  EXPECT_EQ(plan.oversized, std::vector<SequenceId>{SequenceId(0)});
+  for (const Slot& slot : plan.microbatches) {
+    for (const ContextGroup& group : slot) EXPECT_FALSE(group.sequences.empty());
+  }
+}
+
+}  // namespace
+}  // namespace isochron
