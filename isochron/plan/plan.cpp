@@ -105,7 +105,8 @@ std::string item_text(const StepPlan& plan, const std::vector<SequenceId>& item)
 // Marks what fits no group, or says why there is no plan.
 std::optional<std::string> apply_oversize(const StepPlan& plan, Problem& problem) {
   const PlanOptions& options = plan.options;
-  if (problem.sizes().empty() && options.oversize != Oversize::alone) {
+  const bool is_dynamic = context_mode(options.context).kind != ContextMode::Kind::fixed;
+  if (problem.sizes().empty() && (!is_dynamic || options.oversize != Oversize::alone)) {
     return fmt::format("the cost model admits no group that context {} allows", options.context);
   }
   const std::int32_t widest = problem.sizes().empty() ? 0 : problem.sizes().back();
@@ -121,7 +122,6 @@ std::optional<std::string> apply_oversize(const StepPlan& plan, Problem& problem
       return fmt::format("{} exceeds max_sequences {}", item_text(plan, ids),
                          options.max_sequences);
     }
-    const bool is_dynamic = context_mode(options.context).kind != ContextMode::Kind::fixed;
     if (options.oversize != Oversize::alone) {
       return fmt::format("{} needs more than the capacity {} on each of {} ranks, the most that a "
                          "group may have",
