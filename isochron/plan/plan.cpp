@@ -17,6 +17,7 @@
 #include "isochron/plan/deal.h"
 #include "isochron/plan/equal_search.h"
 #include "isochron/plan/exact.h"
+#include "isochron/plan/join.h"
 #include "isochron/plan/pipeline_search.h"
 #include "isochron/plan/plan_slots.h"
 #include "isochron/plan/problem.h"
@@ -52,6 +53,14 @@ std::size_t num_units(const StepPlan& plan) {
 std::size_t unit_of(const StepPlan& plan, std::size_t sequence) {
   return plan.options.keep_groups == KeepGroups::none ? sequence
                                                       : plan.batch.groups[sequence].index();
+}
+
+std::vector<SequenceId> sequences_of(const StepPlan& plan, std::size_t unit) {
+  std::vector<SequenceId> ids;
+  for (std::size_t i = 0; i < plan.batch.lengths.size(); ++i) {
+    if (unit_of(plan, i) == unit) ids.emplace_back(static_cast<std::int32_t>(i));
+  }
+  return ids;
 }
 
 // Items and bundles of the first `num_kept` units and all padding rows.
@@ -330,6 +339,11 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
     has_answer = is_answered(--kept);
   }
   if (!has_answer) return without_answer(std::move(plan), Status::infeasible, std::move(reason));
+  // No more is dropped than must be: what the search had no slot for may join what it has.
+  while (kept < num_units(plan) && plan.options.balance && join(sequences_of(plan, kept), plan)) {
+    ++kept;
+    set_prediction(plan);
+  }
   for (std::size_t i = 0; i < num_rows; ++i) {
     if (unit_of(plan, i) >= kept) plan.dropped.emplace_back(static_cast<std::int32_t>(i));
   }

@@ -1,14 +1,10 @@
 #include "isochron/plan/plan_slots.h"
 
 #include <algorithm>
-#include <optional>
 
 namespace isochron {
 
-namespace {
-
-// The exchange that is cheapest for a group, if there is a choice.
-std::optional<ContextKind> exchange_of(const StepPlan& plan, const ContextGroup& group) {
+std::optional<ContextKind> find_exchange(const StepPlan& plan, const ContextGroup& group) {
   if (plan.cost.context.size() < 2 || group.ranks.size == 1) return std::nullopt;
   const std::vector<Tokens> lengths = all_lengths(plan);
   std::optional<ContextKind> best;
@@ -30,8 +26,6 @@ std::optional<ContextKind> exchange_of(const StepPlan& plan, const ContextGroup&
   return best;
 }
 
-}  // namespace
-
 void set_slots(const Problem& problem, const DraftSlots& slots, StepPlan& plan) {
   plan.microbatches.clear();
   for (const auto& slot : slots) {
@@ -43,7 +37,7 @@ void set_slots(const Problem& problem, const DraftSlots& slots, StepPlan& plan) 
         group.sequences.insert(group.sequences.end(), ids.begin(), ids.end());
       }
       std::sort(group.sequences.begin(), group.sequences.end());
-      group.exchange = exchange_of(plan, group);
+      group.exchange = find_exchange(plan, group);
       groups.push_back(std::move(group));
     }
     std::sort(groups.begin(), groups.end(), [](const ContextGroup& a, const ContextGroup& b) {
