@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "isochron/core/random.h"
 
@@ -18,7 +17,7 @@ namespace {
 
 class Annealing {
  public:
-  Annealing(const Problem& problem, const SlotsTime& time)
+  Annealing(const Problem& problem, const DraftTime& time)
       : problem_(problem), time_(time), random_(7), bundle_of_(static_cast<std::size_t>(problem.num_items())) {
     for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
       for (const ItemId item : problem.items_of(bundle)) bundle_of_[static_cast<std::size_t>(item)] = bundle;
@@ -39,11 +38,11 @@ class Annealing {
         if (!group.items.empty()) state.groups.push_back(group);
       }
     }
-    const auto start_time = time_(slots_of(problem_, state));
-    if (!start_time) return start;
+    const Nanoseconds start_time = time_(state);
     Draft best = state;
-    Nanoseconds best_time = *start_time;
+    Nanoseconds best_time = start_time;
     Nanoseconds state_time = best_time;
+    Draft next;
     constexpr std::int64_t num_rounds = 3;  // each begins hot, from the best so far
     const std::int64_t length = std::max<std::int64_t>(1, num_trials / num_rounds);
     for (std::int64_t trial = 0; trial < num_trials && best_time > bound; ++trial) {
@@ -52,21 +51,20 @@ class Annealing {
         state = best;
         state_time = best_time;
       }
-      Draft next = state;
+      next = state;  // keeps its memory
       if (!change(next)) continue;
-      const auto time = time_(slots_of(problem_, next));
-      if (!time) continue;
+      const Nanoseconds time = time_(next);
       const double heat = 0.03 * static_cast<double>(best_time) * std::pow(1e-3, cooled);
-      const auto worse = static_cast<double>(*time - state_time);
+      const auto worse = static_cast<double>(time - state_time);
       if (worse > 0 && random_.unit() >= std::exp(-worse / heat)) continue;
-      state = std::move(next);
-      state_time = *time;
+      std::swap(state, next);
+      state_time = time;
       if (state_time < best_time) {
         best = state;
         best_time = state_time;
       }
     }
-    return best_time < *start_time ? slots_of(problem_, best) : start;
+    return best_time < start_time ? slots_of(problem_, best) : start;
   }
 
  private:
@@ -202,7 +200,7 @@ class Annealing {
   }
 
   const Problem& problem_;
-  const SlotsTime& time_;
+  const DraftTime& time_;
   Random random_;
   std::vector<BundleId> bundle_of_;
   std::vector<RankRange> ranges_;
@@ -211,7 +209,7 @@ class Annealing {
 }  // namespace
 
 DraftSlots anneal(const Problem& problem, DraftSlots slots, Nanoseconds bound,
-                  std::int64_t num_trials, const SlotsTime& time) {
+                  std::int64_t num_trials, const DraftTime& time) {
   return Annealing(problem, time).run(slots, bound, num_trials);
 }
 

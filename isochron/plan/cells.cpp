@@ -12,7 +12,7 @@
 
 namespace isochron {
 
-Cells::Cells(const Problem& problem) : problem_(problem), size_(problem.sizes().front()) {
+Cells::Cells(const Problem& problem, std::int32_t size) : problem_(problem), size_(size) {
   capacity_ = problem.capacity() * size_;
   is_uniform_ = !problem.has_speeds();
   for (std::int32_t first = 0; first + size_ <= problem.num_ranks(); first += size_) {

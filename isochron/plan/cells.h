@@ -22,10 +22,10 @@ struct Cell {
 };
 
 // The last and finest stage of a step: bundles that run on single cells, on top of what the wider
-// groups left. All cells are of one size, the smallest that a group may have.
+// groups left. All cells are of one size that a group may have.
 class Cells {
  public:
-  explicit Cells(const Problem& problem);
+  Cells(const Problem& problem, std::int32_t size);
 
   [[nodiscard]] std::int32_t size() const { return size_; }
   [[nodiscard]] std::span<Cell> cells() { return cells_; }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -194,6 +195,42 @@ void set_oversized(const Problem& problem, StepPlan& plan) {
   std::sort(plan.oversized.begin(), plan.oversized.end());
 }
 
+// The same question with aligned groups: what answers it answers dynamic:any too.
+std::unique_ptr<Problem> find_aligned(const Problem& problem) {
+  if (problem.is_aligned()) return nullptr;
+  PlanOptions options = problem.options();
+  options.context = "dynamic";
+  auto aligned = std::make_unique<Problem>(problem.work(), problem.topology(), problem.model(), options);
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    if (problem.is_alone(item)) aligned->set_alone(item, problem.num_ranks());
+  }
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    const auto sizes = aligned->sizes();
+    if (std::none_of(sizes.begin(), sizes.end(),
+                     [&](std::int32_t size) { return aligned->fits(size, bundle); })) {
+      return nullptr;
+    }
+  }
+  return aligned;
+}
+
+Draft search_free_step(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
+  const auto aligned = find_aligned(problem);
+  if (!aligned) return search_step(problem, bound, effort);
+  const auto exact = find_exact_step(*aligned);
+  Draft nested = exact ? *exact : search_step(*aligned, bound, effort / 2);
+  Draft crossing = search_step(problem, bound, effort / 2);
+  return crossing.time < nested.time ? crossing : nested;
+}
+
+DraftSlots search_free_slots(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
+  const auto aligned = find_aligned(problem);
+  if (!aligned) return search_slots(problem, bound, effort).slots;
+  SlotDraft nested = search_slots(*aligned, bound, effort / 2);
+  SlotDraft crossing = search_slots(problem, bound, effort / 2);
+  return crossing.time < nested.time ? crossing.slots : nested.slots;
+}
+
 DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t effort,
                   Nanoseconds& bound) {
   const PlanOptions& options = plan.options;
@@ -207,7 +244,7 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
     bound = slot_bound(problem);
     DraftSlots slots = options.keep_groups == KeepGroups::rank
                            ? search_kept_slots(problem, bound, effort)
-                           : search_slots(problem, bound, effort).slots;
+                           : search_free_slots(problem, bound, effort);
     equalize(problem, 1, slots);
     return slots;
   }
@@ -216,12 +253,10 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
       bound = exact->time;
       return slots_of(problem, *exact);
     }
+    bound = step_bound(problem);
+    return slots_of(problem, search_free_step(problem, bound, effort));
   }
-  bound = step_bound(problem);
-  if (options.counts == Counts::free) {
-    return slots_of(problem, search_step(problem, bound, effort));
-  }
-  bound = std::max(bound, equal_count_bound(problem));
+  bound = std::max(step_bound(problem), equal_count_bound(problem));
   return search_equal_step(problem, bound, effort);
 }
 
@@ -235,9 +270,9 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
   const PipelineShape& shape = plan.topology.pipeline;
   const std::int32_t multiple = shape.virtual_ > 1 ? shape.group : 1;
   StepPlan trial = plan;
-  const auto time = [&](const DraftSlots& changed) -> std::optional<Nanoseconds> {
-    if (options.counts == Counts::free) return step_time(problem, changed);
-    DraftSlots filled = changed;
+  const auto time = [&](const Draft& draft) {
+    if (options.counts == Counts::free) return step_time(problem, draft);
+    DraftSlots filled = slots_of(problem, draft);
     equalize(problem, multiple, filled);
     if (shape.stages == 1) {
       return options.sync == Sync::microbatch ? slots_time(problem, filled)

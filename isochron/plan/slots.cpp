@@ -96,6 +96,13 @@ class Movable {
   std::map<std::int64_t, std::set<Offer>> items_;
 };
 
+// Runs a group once its last member is free.
+void run(const Problem& problem, const DraftGroup& group, std::vector<Nanoseconds>& free_at) {
+  const auto first = free_at.begin() + group.ranks.first;
+  const auto last = first + group.ranks.size;
+  std::fill(first, last, *std::max_element(first, last) + group_time(problem, group));
+}
+
 }  // namespace
 
 DraftSlots slots_of(const Problem& problem, const Draft& draft) {
@@ -130,15 +137,16 @@ Nanoseconds slots_time(const Problem& problem, const DraftSlots& slots) {
   return sum;
 }
 
+Nanoseconds step_time(const Problem& problem, const Draft& draft) {
+  std::vector<Nanoseconds> free_at(static_cast<std::size_t>(problem.num_ranks()), 0);
+  for (const DraftGroup& group : draft.groups) run(problem, group, free_at);
+  return *std::max_element(free_at.begin(), free_at.end());
+}
+
 Nanoseconds step_time(const Problem& problem, const DraftSlots& slots) {
   std::vector<Nanoseconds> free_at(static_cast<std::size_t>(problem.num_ranks()), 0);
   for (const auto& slot : slots) {
-    for (const DraftGroup& group : slot) {
-      const auto first = free_at.begin() + group.ranks.first;
-      const auto last = first + group.ranks.size;
-      const Nanoseconds end = *std::max_element(first, last) + group_time(problem, group);
-      std::fill(first, last, end);
-    }
+    for (const DraftGroup& group : slot) run(problem, group, free_at);
   }
   return *std::max_element(free_at.begin(), free_at.end());
 }

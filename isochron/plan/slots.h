@@ -21,6 +21,7 @@ using DraftSlots = std::vector<std::vector<DraftGroup>>;
 [[nodiscard]] Nanoseconds slots_time(const Problem& problem, const DraftSlots& slots);
 
 // When the last rank is done, if groups start when their last member is free.
+[[nodiscard]] Nanoseconds step_time(const Problem& problem, const Draft& draft);
 [[nodiscard]] Nanoseconds step_time(const Problem& problem, const DraftSlots& slots);
 
 // Makes every rank a member of exactly one group in every slot, in a number of slots that is a

@@ -32,7 +32,7 @@ struct Gap {  // an idle time below a wide group
 class StepSearch {
  public:
   StepSearch(const Problem& problem, Nanoseconds bound, std::int32_t min_slots)
-      : problem_(problem), bound_(bound), min_slots_(min_slots), cells_(problem) {
+      : problem_(problem), bound_(bound), min_slots_(min_slots), cells_(problem, problem.sizes().front()) {
     const auto count = static_cast<std::size_t>(problem.num_bundles());
     smallest_.resize(count);
     dearest_.resize(count);
@@ -77,10 +77,41 @@ class StepSearch {
       }
       if (best.time <= good_enough()) break;
     }
+    for (std::size_t i = 1; i < problem_.sizes().size(); ++i) try_static(i, best);
     return best;
   }
 
  private:
+  // All in groups of one larger size, where that may be shorter: few sequences on many ranks.
+  void try_static(std::size_t place, Draft& best) const {
+    const std::int32_t size = problem_.sizes()[place];
+    if (problem_.num_ranks() % size != 0) return;
+    double area = 0;
+    for (const BundleId bundle : dearest_) {
+      if (!problem_.fits(size, bundle)) return;
+      area += static_cast<double>(problem_.cost(problem_.cheapest_price(size), bundle)) * size;
+    }
+    if (!problem_.has_speeds() &&
+        area / problem_.num_ranks() >= static_cast<double>(best.time)) {
+      return;
+    }
+    Cells cells(problem_, size);
+    const std::vector<Nanoseconds> height(static_cast<std::size_t>(problem_.num_ranks()), 0);
+    const std::vector<std::int32_t> slots(min_slots_ == 0 ? 0 : height.size(), min_slots_);
+    cells.reset(height, slots);
+    cells.add(dearest_);
+    std::int64_t work = 20 * static_cast<std::int64_t>(dearest_.size());
+    cells.refine(good_enough(), work);
+    if (cells.max_load() >= best.time) return;
+    best = {};
+    best.time = cells.max_load();
+    for (const Cell& cell : cells.cells()) {
+      for (auto& items : cells.pack(cell)) {
+        best.groups.push_back({.ranks = cell.ranks, .items = std::move(items)});
+      }
+    }
+  }
+
   Nanoseconds good_enough() const { return bound_ + (bound_ >> 14); }
 
   // The smallest size, from the smallest that holds the bundle, that runs it within the target.
