@@ -18,9 +18,13 @@ namespace {
 class Annealing {
  public:
   Annealing(const Problem& problem, const DraftTime& time)
-      : problem_(problem), time_(time), random_(7), bundle_of_(static_cast<std::size_t>(problem.num_items())) {
+      : problem_(problem),
+        time_(time),
+        random_(7),
+        bundle_of_(static_cast<std::size_t>(problem.num_items())) {
     for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
-      for (const ItemId item : problem.items_of(bundle)) bundle_of_[static_cast<std::size_t>(item)] = bundle;
+      for (const ItemId item : problem.items_of(bundle))
+        bundle_of_[static_cast<std::size_t>(item)] = bundle;
     }
     for (const std::int32_t size : problem.sizes()) {
       for (std::int32_t first = 0; first + size <= problem.num_ranks();
@@ -129,7 +133,8 @@ class Annealing {
     const std::size_t count = draft.groups.size();
     switch (random_.below(6)) {
       case 0: {  // a bundle into another micro-batch
-        const auto bundle = static_cast<BundleId>(pick(static_cast<std::size_t>(problem_.num_bundles())));
+        const auto bundle =
+            static_cast<BundleId>(pick(static_cast<std::size_t>(problem_.num_bundles())));
         const std::size_t into = pick(count);
         remove(bundle, draft);
         const RankRange ranks = draft.groups[into].ranks;
@@ -137,14 +142,18 @@ class Annealing {
         break;
       }
       case 1: {  // a bundle into a fresh one
-        const auto bundle = static_cast<BundleId>(pick(static_cast<std::size_t>(problem_.num_bundles())));
+        const auto bundle =
+            static_cast<BundleId>(pick(static_cast<std::size_t>(problem_.num_bundles())));
         remove(bundle, draft);
-        if (!insert(bundle, ranges_[pick(ranges_.size())], draft.groups.size(), draft)) return false;
+        if (!insert(bundle, ranges_[pick(ranges_.size())], draft.groups.size(), draft))
+          return false;
         break;
       }
       case 2: {  // two bundles change places
-        const auto a = static_cast<BundleId>(pick(static_cast<std::size_t>(problem_.num_bundles())));
-        const auto b = static_cast<BundleId>(pick(static_cast<std::size_t>(problem_.num_bundles())));
+        const auto a =
+            static_cast<BundleId>(pick(static_cast<std::size_t>(problem_.num_bundles())));
+        const auto b =
+            static_cast<BundleId>(pick(static_cast<std::size_t>(problem_.num_bundles())));
         const auto find = [&](BundleId bundle) {
           const ItemId item = problem_.items_of(bundle).front();
           return static_cast<std::size_t>(

@@ -11,10 +11,10 @@ namespace isochron {
 // What a step takes in the mode at hand, if every rank runs its groups in this order.
 using DraftTime = std::function<Nanoseconds(const Draft& draft)>;
 
-// For batches of few items: changes the slots at random (what runs together, where, in which order),
-// keeps what is shorter and, less and less often, what is longer, and returns the best slots met.
-// They keep the capacity, the sizes and the bundles; everything else is up to `time`. Never worse
-// than `slots`. Ends at `bound` or after `num_trials` changes.
+// For batches of few items: changes the slots at random (what runs together, where, in which
+// order), keeps what is shorter and, less and less often, what is longer, and returns the best
+// slots met. They keep the capacity, the sizes and the bundles; everything else is up to `time`.
+// Never worse than `slots`. Ends at `bound` or after `num_trials` changes.
 [[nodiscard]] DraftSlots anneal(const Problem& problem, DraftSlots slots, Nanoseconds bound,
                                 std::int64_t num_trials, const DraftTime& time);
 

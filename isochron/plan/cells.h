@@ -17,7 +17,7 @@ struct Cell {
   Nanoseconds load = 0;  // base and all that follows
   Tokens tokens = 0;
   std::int32_t num_slots = 0;
-  std::int32_t min_slots = 0;  // that it pays for, whatever it runs
+  std::int32_t min_slots = 0;          // that it pays for, whatever it runs
   std::vector<BundleId> bundles = {};  // dearest first
 };
 
@@ -81,9 +81,9 @@ class Cells {
 
   const Problem& problem_;
   std::int32_t size_;
-  Tokens capacity_;       // of a micro-batch on a cell
-  bool is_uniform_;       // all cells cost the same
-  bool has_items_;        // some bundle has several items
+  Tokens capacity_;                 // of a micro-batch on a cell
+  bool is_uniform_;                 // all cells cost the same
+  bool has_items_;                  // some bundle has several items
   std::vector<Nanoseconds> times_;  // of bundles, on the first cell
   std::vector<Tokens> tokens_;      // of bundles
   std::vector<Cell> cells_;

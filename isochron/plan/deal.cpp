@@ -21,9 +21,8 @@ DraftSlots deal_in_order(const Problem& problem) {
     for (const ItemId item : problem.items_of(bundle)) {
       const Tokens tokens = problem.tokens(size, item);
       const std::int32_t sequences = problem.num_sequences(item);
-      const bool is_full =
-          last.tokens + tokens > problem.capacity() * size ||
-          (max_sequences > 0 && last.sequences + sequences > max_sequences);
+      const bool is_full = last.tokens + tokens > problem.capacity() * size ||
+                           (max_sequences > 0 && last.sequences + sequences > max_sequences);
       if (last.items > 0 && is_full) last = {.slot = last.slot + 1};
       if (last.slot >= slots.size()) slots.resize(last.slot + 1);
       if (last.items == 0) slots[last.slot].push_back({.ranks = ranks});
@@ -36,7 +35,8 @@ DraftSlots deal_in_order(const Problem& problem) {
     }
   }
   if (problem.options().counts == Counts::equal) {
-    equalize(problem, problem.topology().pipeline.virtual_ > 1 ? problem.topology().pipeline.group : 1,
+    equalize(problem,
+             problem.topology().pipeline.virtual_ > 1 ? problem.topology().pipeline.group : 1,
              slots);
   }
   return slots;

@@ -124,16 +124,18 @@ std::optional<std::string> apply_oversize(const StepPlan& plan, Problem& problem
     }
     const bool is_dynamic = context_mode(options.context).kind != ContextMode::Kind::fixed;
     if (options.oversize != Oversize::alone) {
-      return fmt::format("{} needs more than the capacity {} on each of {} ranks, the most that a "
-                         "group may have",
-                         item_text(plan, ids), plan.topology.capacity, widest);
+      return fmt::format(
+          "{} needs more than the capacity {} on each of {} ranks, the most that a "
+          "group may have",
+          item_text(plan, ids), plan.topology.capacity, widest);
     }
     // On all ranks where sizes are dynamic, whatever the largest size.
     const std::int32_t alone_size = is_dynamic ? plan.topology.ranks : widest;
     if (problem.cheapest_price(alone_size) < 0) {
-      return fmt::format("{} exceeds the capacity {} and cannot run alone: the cost model has no "
-                         "exchange for all {} ranks",
-                         item_text(plan, ids), plan.topology.capacity, plan.topology.ranks);
+      return fmt::format(
+          "{} exceeds the capacity {} and cannot run alone: the cost model has no "
+          "exchange for all {} ranks",
+          item_text(plan, ids), plan.topology.capacity, plan.topology.ranks);
     }
     problem.set_alone(item, alone_size);
   }
@@ -149,31 +151,12 @@ std::optional<std::string> apply_oversize(const StepPlan& plan, Problem& problem
   return std::nullopt;
 }
 
-// What a few milliseconds for a thousand sequences allow: a step is a matter of balance, slots are one
-// of packing, which takes more.
+// What a few milliseconds for a thousand sequences allow: a step is a matter of balance, slots are
+// one of packing, which takes more.
 std::int64_t default_effort(const Problem& problem) {
   const auto count = static_cast<std::int64_t>(problem.num_items());
   const bool is_packing = problem.options().sync == Sync::microbatch;
   return is_packing ? 100'000 + 120 * count : 30'000 + 40 * count;
-}
-
-// Predicted time, balance and memory, from the simulator.
-void set_prediction(StepPlan& plan) {
-  const Timeline timeline = simulate(plan);
-  plan.predicted_step_ns = timeline.step_ns;
-  plan.peak_activation_bytes = timeline.peak_activation_bytes;
-  const auto stages = static_cast<std::size_t>(plan.topology.pipeline.stages);
-  double total = 0;
-  double busiest = 0;
-  for (std::size_t r = 0; r < static_cast<std::size_t>(plan.topology.ranks); ++r) {
-    double busy = 0;
-    for (std::size_t s = 0; s < stages; ++s) {
-      busy += static_cast<double>(timeline.busy_ns[r * stages + s]);
-    }
-    total += busy;
-    busiest = std::max(busiest, busy);
-  }
-  plan.imbalance = total > 0 ? busiest / (total / plan.topology.ranks) : 1;
 }
 
 // A bound of the training pass as one of the pass at hand.
@@ -200,7 +183,8 @@ std::unique_ptr<Problem> find_aligned(const Problem& problem) {
   if (problem.is_aligned()) return nullptr;
   PlanOptions options = problem.options();
   options.context = "dynamic";
-  auto aligned = std::make_unique<Problem>(problem.work(), problem.topology(), problem.model(), options);
+  auto aligned =
+      std::make_unique<Problem>(problem.work(), problem.topology(), problem.model(), options);
   for (ItemId item = 0; item < problem.num_items(); ++item) {
     if (problem.is_alone(item)) aligned->set_alone(item, problem.num_ranks());
   }
@@ -288,6 +272,42 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
   return slots;
 }
 
+// Adds a unit that was left out to the first micro-batch that has room for it.
+bool has_joined(std::size_t unit, StepPlan& plan) {
+  std::vector<SequenceId> ids;
+  for (std::size_t i = 0; i < plan.batch.lengths.size(); ++i) {
+    if (unit_of(plan, i) == unit) ids.emplace_back(static_cast<std::int32_t>(i));
+  }
+  const std::vector<Tokens> lengths = all_lengths(plan);
+  const auto limit = static_cast<std::size_t>(plan.options.max_sequences);
+  for (Slot& slot : plan.microbatches) {
+    for (ContextGroup& group : slot) {
+      Tokens tokens = 0;
+      for (const auto* list : {&group.sequences, &ids}) {
+        for (const SequenceId id : *list) {
+          tokens +=
+              padded_length(lengths[id.index()], group.ranks.size, plan.options.tensor_parallel);
+        }
+      }
+      const bool is_oversized =
+          std::any_of(group.sequences.begin(), group.sequences.end(), [&](SequenceId id) {
+            return std::binary_search(plan.oversized.begin(), plan.oversized.end(), id);
+          });
+      if (is_oversized || tokens > plan.topology.capacity * group.ranks.size ||
+          (limit > 0 && group.sequences.size() + ids.size() > limit)) {
+        continue;
+      }
+      group.sequences.insert(group.sequences.end(), ids.begin(), ids.end());
+      std::sort(group.sequences.begin(), group.sequences.end());
+      group.exchange = cheapest_exchange(plan, group);
+      set_prediction(plan);
+      plan.lower_bound_ns = 0;  // that of fewer sequences says nothing
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel& cost,
@@ -331,7 +351,8 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
     DraftSlots slots;
     if (plan.options.balance) {
       slots = search(plan, problem, effort, bound);
-      slots = polished(plan, problem, std::move(slots), effort, bound_of_pass(plan, problem, bound));
+      slots =
+          polished(plan, problem, std::move(slots), effort, bound_of_pass(plan, problem, bound));
     } else {
       slots = deal_in_order(problem);
     }
@@ -363,6 +384,9 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
   bool has_answer = is_answered(kept);
   while (!has_answer && is_short && plan.options.short_ == Short::drop && kept > 1) {
     has_answer = is_answered(--kept);
+  }
+  if (has_answer) {
+    while (kept < num_units(plan) && has_joined(kept, plan)) ++kept;
   }
   if (!has_answer) return without_answer(std::move(plan), Status::infeasible, std::move(reason));
   for (std::size_t i = 0; i < num_rows; ++i) {

@@ -65,8 +65,8 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
     }
   }
   // Some exchange takes any size, on a link that spans the machine.
-  is_everywhere_ = std::any_of(
-      cost_.context.begin(), cost_.context.end(), [&](const ContextCost& context) {
+  is_everywhere_ =
+      std::any_of(cost_.context.begin(), cost_.context.end(), [&](const ContextCost& context) {
         const bool is_free = context.kind == ContextKind::none && context.links.empty();
         return context.divides == 0 &&
                (is_free ||

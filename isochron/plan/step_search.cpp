@@ -2,9 +2,10 @@
 //
 // For a target T every bundle takes the smallest group that runs it within T. What needs several
 // cells is placed widest first, then dearest first, where it wastes least: extra area of a wider
-// group plus the hole below it. With aligned groups that leaves no holes; where it does, the longest
-// cell-sized bundles that fit fill them. The rest goes longest first on top, and cells exchange
-// bundles until the last one is early enough. The search repeats this for targets from the bound up.
+// group plus the hole below it. With aligned groups that leaves no holes; where it does, the
+// longest cell-sized bundles that fit fill them. The rest goes longest first on top, and cells
+// exchange bundles until the last one is early enough. The search repeats this for targets from the
+// bound up.
 
 #include "isochron/plan/step_search.h"
 
@@ -32,15 +33,18 @@ struct Gap {  // an idle time below a wide group
 class StepSearch {
  public:
   StepSearch(const Problem& problem, Nanoseconds bound, std::int32_t min_slots)
-      : problem_(problem), bound_(bound), min_slots_(min_slots), cells_(problem, problem.sizes().front()) {
+      : problem_(problem),
+        bound_(bound),
+        min_slots_(min_slots),
+        cells_(problem, problem.sizes().front()) {
     const auto count = static_cast<std::size_t>(problem.num_bundles());
     smallest_.resize(count);
     dearest_.resize(count);
     std::iota(dearest_.begin(), dearest_.end(), 0);
     const auto sizes = problem.sizes();
     for (std::size_t i = 0; i < count; ++i) {
-      while (!problem.fits(sizes[static_cast<std::size_t>(smallest_[i])],
-                           static_cast<BundleId>(i))) {
+      while (
+          !problem.fits(sizes[static_cast<std::size_t>(smallest_[i])], static_cast<BundleId>(i))) {
         ++smallest_[i];
       }
     }
@@ -62,7 +66,9 @@ class StepSearch {
       if (round < 6) {
         excess = excesses[round];
       } else {
-        const double widest = static_cast<double>(best.time) / static_cast<double>(std::max<Nanoseconds>(1, bound_)) - 1;
+        const double widest =
+            static_cast<double>(best.time) / static_cast<double>(std::max<Nanoseconds>(1, bound_)) -
+            1;
         excess = widest * (0.5 + 0.5 * random.unit());
       }
       const auto target = static_cast<Nanoseconds>(static_cast<double>(bound_) * (1 + excess));
@@ -91,8 +97,7 @@ class StepSearch {
       if (!problem_.fits(size, bundle)) return;
       area += static_cast<double>(problem_.cost(problem_.cheapest_price(size), bundle)) * size;
     }
-    if (!problem_.has_speeds() &&
-        area / problem_.num_ranks() >= static_cast<double>(best.time)) {
+    if (!problem_.has_speeds() && area / problem_.num_ranks() >= static_cast<double>(best.time)) {
       return;
     }
     Cells cells(problem_, size);
@@ -140,8 +145,8 @@ class StepSearch {
     gaps_.clear();
     narrow_.clear();
     top_ = 0;
-    // What needs more than half of the ranks stands on all that matters: place it first, so that the
-    // others know what is left of the target.
+    // What needs more than half of the ranks stands on all that matters: place it first, so that
+    // the others know what is left of the target.
     std::vector<BundleId> others;
     std::vector<Choice> choices;
     for (const BundleId bundle : dearest_) {
@@ -203,13 +208,15 @@ class StepSearch {
     [[nodiscard]] bool is_better_than(const Spot& other) const {
       if (is_late != other.is_late) return !is_late;
       if (is_late) return std::pair(end, waste) < std::pair(other.end, other.waste);
-      return std::tuple(waste, end, size, first) < std::tuple(other.waste, other.end, other.size, other.first);
+      return std::tuple(waste, end, size, first) <
+             std::tuple(other.waste, other.end, other.size, other.first);
     }
   };
 
   void place(BundleId bundle, std::int32_t size, Nanoseconds target, std::int64_t& work) {
     const auto sizes = problem_.sizes();
-    auto place = static_cast<std::size_t>(std::lower_bound(sizes.begin(), sizes.end(), size) - sizes.begin());
+    auto place = static_cast<std::size_t>(std::lower_bound(sizes.begin(), sizes.end(), size) -
+                                          sizes.begin());
     const std::size_t num_sizes = problem_.is_aligned() ? 2 : 4;
     const Nanoseconds least_area = problem_.cost(problem_.cheapest_price(size), bundle) * size;
     prefix_.resize(height_.size() + 1);
@@ -237,7 +244,8 @@ class StepSearch {
           Spot spot{.first = first, .size = width, .price = price, .joins = joins};
           spot.end = top + duration;
           spot.is_late = spot.end > target;
-          spot.waste = duration * width - least_area + (top * width - (prefix_[f + w] - prefix_[f]));
+          spot.waste =
+              duration * width - least_area + (top * width - (prefix_[f + w] - prefix_[f]));
           if (spot.is_better_than(best)) best = spot;
         };
         const std::int32_t open = top_of_[f];
@@ -276,7 +284,8 @@ class StepSearch {
       for (std::size_t r = first; r < last; ++r) top = std::max(top, height_[r]);
       const auto index = static_cast<std::int32_t>(wide_.size());
       for (std::size_t r = first; r < last; ++r) {
-        if (top > height_[r]) gaps_.push_back({static_cast<std::int32_t>(r), index, top - height_[r]});
+        if (top > height_[r])
+          gaps_.push_back({static_cast<std::int32_t>(r), index, top - height_[r]});
       }
       // A bundle of several items may need several micro-batches: first fit.
       Nanoseconds fixed_more = 0;
@@ -293,7 +302,8 @@ class StepSearch {
         }
         if (g == wide_.size()) {
           if (g > begin) {
-            fixed_more += Problem::slowed(problem_.price(spot.price).fixed, problem_.slowness(ranks));
+            fixed_more +=
+                Problem::slowed(problem_.price(spot.price).fixed, problem_.slowness(ranks));
           }
           wide_.push_back({.ranks = ranks});
         }
@@ -335,8 +345,9 @@ class StepSearch {
     window_.assign(count, 0);
     if (problem_.is_aligned()) {
       for (std::size_t first = 0; first + w <= count; first += w) {
-        window_[first] = *std::max_element(height_.begin() + static_cast<std::ptrdiff_t>(first),
-                                           height_.begin() + static_cast<std::ptrdiff_t>(first + w));
+        window_[first] =
+            *std::max_element(height_.begin() + static_cast<std::ptrdiff_t>(first),
+                              height_.begin() + static_cast<std::ptrdiff_t>(first + w));
       }
       return;
     }
@@ -473,7 +484,8 @@ class StepSearch {
   Draft draft() const {
     Draft draft;
     std::vector<std::vector<const DraftGroup*>> before(wide_.size());
-    for (const auto& [group, fill] : filled_) before[static_cast<std::size_t>(group)].push_back(&fill);
+    for (const auto& [group, fill] : filled_)
+      before[static_cast<std::size_t>(group)].push_back(&fill);
     for (std::size_t i = 0; i < wide_.size(); ++i) {
       for (const DraftGroup* fill : before[i]) draft.groups.push_back(*fill);
       draft.groups.push_back({.ranks = wide_[i].ranks, .items = wide_[i].items});
