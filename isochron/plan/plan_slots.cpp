@@ -7,14 +7,21 @@
 
 namespace isochron {
 
-std::optional<ContextKind> cheapest_exchange(const StepPlan& plan, ContextGroup group) {
+std::optional<ContextKind> cheapest_exchange(const StepPlan& plan, const ContextGroup& group) {
   if (plan.cost.context.size() < 2 || group.ranks.size == 1) return std::nullopt;
   std::optional<ContextKind> best;
   Nanoseconds least = 0;
   for (const ContextCost& context : plan.cost.context) {
-    if (!find_link(context, group.ranks)) continue;
-    group.exchange = context.kind;
-    const Nanoseconds cost = group_cost(plan, group);
+    const auto link = find_link(context, group.ranks);
+    if (!link) continue;
+    Nanoseconds cost = link_latency(*link);
+    for (const SequenceId id : group.sequences) {
+      const bool is_real = id.index() < plan.batch.lengths.size();
+      const bool has_extra = id.index() < plan.batch.extra_cost_ns.size();
+      cost += *find_sequence_cost(plan.cost, context, group.ranks,
+                                  is_real ? plan.batch.lengths[id.index()] : padding_row_length,
+                                  has_extra ? plan.batch.extra_cost_ns[id.index()] : 0);
+    }
     if (best && cost >= least) continue;
     best = context.kind;
     least = cost;
