@@ -10,7 +10,7 @@ namespace isochron {
 
 // The exchange that is cheapest for a group; none if the cost model leaves no choice.
 [[nodiscard]] std::optional<ContextKind> cheapest_exchange(const StepPlan& plan,
-                                                           ContextGroup group);
+                                                           const ContextGroup& group);
 
 // Writes slots of items as micro-batches of sequences into the plan, with the cheapest exchange of
 // every group where there is a choice.
