@@ -79,7 +79,9 @@ class Problem {
     return prices_[static_cast<std::size_t>(id)];
   }
   // The cheapest price of a size, wherever a group of it may stand; -1 if there is none.
-  [[nodiscard]] PriceId cheapest_price(std::int32_t size) const;
+  [[nodiscard]] PriceId cheapest_price(std::int32_t size) const {
+    return cheapest_[static_cast<std::size_t>(size)];
+  }
 
   // Whether groups of every size are admissible wherever they may start.
   [[nodiscard]] bool is_everywhere() const { return is_everywhere_; }
@@ -131,6 +133,7 @@ class Problem {
   bool has_ordered_links_ = true;
   bool is_everywhere_ = true;
   std::vector<std::int32_t> sizes_;
+  std::vector<PriceId> cheapest_;  // of each size
   std::vector<Tokens> tokens_of_one_;  // padded tokens of each item on one rank
   bool is_plain_ = true;               // every bundle is one item
   mutable std::vector<Price> prices_;

@@ -117,10 +117,11 @@ class SlotSearch {
       const Problem& problem = search_.problem_;
       const std::int32_t size = problem.sizes()[place];
       const std::int32_t max_sequences = problem.options().max_sequences;
-      const Nanoseconds time = search_.cost(place, item);
       const Tokens tokens = problem.tokens(size, item);
+      const Nanoseconds time = search_.cost(place, item);
       const auto needs = std::min(
           time, static_cast<Nanoseconds>(static_cast<double>(tokens) / size * search_.lightest_));
+      if (groups.rbegin()->first < needs) return -1;
       constexpr int max_tries = 16;
       int tries = 0;
       for (auto it = groups.lower_bound({needs, -1}); it != groups.end() && tries < max_tries;
