@@ -1,6 +1,6 @@
-// With aligned groups that nest, let every rank run its widest groups first: then no rank ever waits,
-// and the step is the largest sum from the root of the tree of groups to a leaf. So for a set S of
-// items on a block of c ranks
+// With aligned groups that nest, let every rank run its widest groups first: then no rank ever
+// waits, and the step is the largest sum from the root of the tree of groups to a leaf. So for a
+// set S of items on a block of c ranks
 //   f(S, c) = min over U of own(U, c) + min over A of max(f(A, c/2), f(S - U - A, c/2)),
 // where own(U, c) runs U on the whole block in the fewest micro-batches.
 //
@@ -52,9 +52,7 @@ struct SetCosts {
   [[nodiscard]] Nanoseconds all(Set set) const {
     return sum[set] >= never ? never : sum[set] + num_bins[set] * fixed;
   }
-  [[nodiscard]] Nanoseconds one(Set set) const {
-    return fits_one[set] ? sum[set] + fixed : never;
-  }
+  [[nodiscard]] Nanoseconds one(Set set) const { return fits_one[set] ? sum[set] + fixed : never; }
 };
 
 SetCosts set_costs(const Problem& problem, std::int32_t size) {
@@ -80,8 +78,8 @@ SetCosts set_costs(const Problem& problem, std::int32_t size) {
     costs.sum[set] = costs.sum[rest] + problem.cost(price, item);
     tokens[set] = tokens[rest] + problem.tokens(size, item);
     sequences[set] = sequences[rest] + problem.num_sequences(item);
-    costs.fits_one[set] = tokens[set] <= problem.capacity() * size &&
-                          (limit == 0 || sequences[set] <= limit);
+    costs.fits_one[set] =
+        tokens[set] <= problem.capacity() * size && (limit == 0 || sequences[set] <= limit);
     // The micro-batch of the lowest item, and the fewest for the others.
     costs.num_bins[set] = std::numeric_limits<std::int32_t>::max();
     const Set low = set ^ rest;
@@ -106,10 +104,10 @@ std::vector<ItemId> items_of(Set set) {
 // One level of the tree of blocks.
 struct Level {
   std::int32_t size = 1;
-  std::optional<SetCosts> costs;   // none: no group has this size
-  std::vector<Nanoseconds> best;   // f
-  std::vector<Set> own;            // the best U
-  std::vector<Set> left;           // the best A, of what U leaves
+  std::optional<SetCosts> costs;  // none: no group has this size
+  std::vector<Nanoseconds> best;  // f
+  std::vector<Set> own;           // the best U
+  std::vector<Set> left;          // the best A, of what U leaves
 };
 
 void collect(const std::vector<Level>& levels, std::size_t index, Set set, std::int64_t first,
@@ -119,8 +117,7 @@ void collect(const std::vector<Level>& levels, std::size_t index, Set set, std::
   const Set own = level.own[set];
   for (Set rest = own; rest != 0;) {
     const Set bin = level.costs->first_bin[rest];
-    draft.groups.push_back(
-        {.ranks = {.first = first, .size = level.size}, .items = items_of(bin)});
+    draft.groups.push_back({.ranks = {.first = first, .size = level.size}, .items = items_of(bin)});
     rest ^= bin;
   }
   if (index == 0) return;
@@ -134,12 +131,13 @@ void collect(const std::vector<Level>& levels, std::size_t index, Set set, std::
 std::optional<Draft> find_exact_step(const Problem& problem) {
   const auto sizes = problem.sizes();
   const std::int32_t blocks = problem.num_ranks() / sizes.front();
-  const bool is_nested = problem.is_aligned() && problem.num_ranks() % sizes.front() == 0 &&
-                         std::has_single_bit(static_cast<std::uint32_t>(blocks)) &&
-                         std::all_of(sizes.begin(), sizes.end(), [&](std::int32_t size) {
-                           return size % sizes.front() == 0 &&
-                                  std::has_single_bit(static_cast<std::uint32_t>(size / sizes.front()));
-                         });
+  const bool is_nested =
+      problem.is_aligned() && problem.num_ranks() % sizes.front() == 0 &&
+      std::has_single_bit(static_cast<std::uint32_t>(blocks)) &&
+      std::all_of(sizes.begin(), sizes.end(), [&](std::int32_t size) {
+        return size % sizes.front() == 0 &&
+               std::has_single_bit(static_cast<std::uint32_t>(size / sizes.front()));
+      });
   if (!is_small(problem) || !is_nested) return std::nullopt;
   const Set all = (Set{1} << problem.num_items()) - 1;
   std::vector<Level> levels;

@@ -40,7 +40,9 @@ class PipelineSearch {
   // No pipeline is done before its last stage has had its first input, done all of its part and
   // given the smallest backward back; nor before the dearest item has been through all stages.
   Nanoseconds bound() const {
-    const Nanoseconds work = std::max(equal_count_bound(problem_), problem_.options().sync == Sync::microbatch ? slot_bound(problem_) : step_bound(problem_));
+    const Nanoseconds work = std::max(
+        equal_count_bound(problem_),
+        problem_.options().sync == Sync::microbatch ? slot_bound(problem_) : step_bound(problem_));
     double share = 0;
     for (std::int32_t s = 0; s < shape_.stages; ++s) {
       double part = 0;
@@ -81,8 +83,8 @@ class PipelineSearch {
         DraftSlots slots =
             problem_.options().keep_groups == KeepGroups::rank
                 ? search_kept_slots(problem_, 0, work)
-                : pack_slots(problem_, static_cast<Nanoseconds>(whole / count * 1.02) +
-                                           problem_.microbatch())
+                : pack_slots(problem_,
+                             static_cast<Nanoseconds>(whole / count * 1.02) + problem_.microbatch())
                       .slots;
         equalize(problem_, multiple_, slots);
         consider(std::move(slots), order_work);
@@ -121,8 +123,8 @@ class PipelineSearch {
       tokens.push_back(sum);
     }
     const Assignment cells =
-        assign({.costs = costs, .tokens = tokens}, num_cells_,
-               {.capacity = capacity() * count}, RefineGoal::largest, std::nullopt);
+        assign({.costs = costs, .tokens = tokens}, num_cells_, {.capacity = capacity() * count},
+               RefineGoal::largest, std::nullopt);
     if (!cells.bin_of) return std::nullopt;
     DraftSlots slots(static_cast<std::size_t>(count));
     for (std::int32_t cell = 0; cell < num_cells_; ++cell) {
@@ -176,7 +178,8 @@ class PipelineSearch {
     const std::int64_t peak = *std::max_element(timeline.peak_activation_bytes.begin(),
                                                 timeline.peak_activation_bytes.end());
     const std::int64_t excess = limit == 0 ? 0 : std::max<std::int64_t>(0, peak - limit);
-    if (!best_.empty() && std::pair(excess, timeline.step_ns) >= std::pair(best_excess_, best_time_)) {
+    if (!best_.empty() &&
+        std::pair(excess, timeline.step_ns) >= std::pair(best_excess_, best_time_)) {
       return;
     }
     best_excess_ = excess;
@@ -192,8 +195,8 @@ class PipelineSearch {
     PassCost cost = split_cost(time, plan_.cost.forward_share);
     if (plan_.options.pass == Pass::forward) cost.backward = 0;
     return {.cost = cost,
-            .activation_bytes = static_cast<double>(tokens) / size *
-                                plan_.cost.activation_bytes_per_token};
+            .activation_bytes =
+                static_cast<double>(tokens) / size * plan_.cost.activation_bytes_per_token};
   }
 
   // Every cell in its own order.
@@ -208,17 +211,17 @@ class PipelineSearch {
     }
     for (std::size_t first = 0; first < of_rank.size(); ++first) {
       // A placeholder of a static group stands for each of its ranks: all keep one order.
-      if (of_rank[first].size() != slots.size() || first % static_cast<std::size_t>(size_) != 0) continue;
+      if (of_rank[first].size() != slots.size() || first % static_cast<std::size_t>(size_) != 0)
+        continue;
       std::vector<PipelineItem> items;
       for (const DraftGroup* group : of_rank[first]) items.push_back(pipeline_item(*group));
-      const MicrobatchOrder order = order_microbatches(
-          items, shape_,
-          {.pass = plan_.options.pass,
-           .max_activation_bytes = problem_.options().max_activation_bytes,
-           .max_work = std::max<std::int64_t>(1, work / num_cells_)});
+      const MicrobatchOrder order =
+          order_microbatches(items, shape_,
+                             {.pass = plan_.options.pass,
+                              .max_activation_bytes = problem_.options().max_activation_bytes,
+                              .max_work = std::max<std::int64_t>(1, work / num_cells_)});
       for (std::size_t s = 0; s < slots.size(); ++s) {
-        const std::size_t from =
-            order.order.empty() ? s : static_cast<std::size_t>(order.order[s]);
+        const std::size_t from = order.order.empty() ? s : static_cast<std::size_t>(order.order[s]);
         for (const DraftGroup& group : slots[from]) {
           if (group.ranks.first >= static_cast<std::int64_t>(first) &&
               group.ranks.first < static_cast<std::int64_t>(first) + size_) {
@@ -236,7 +239,8 @@ class PipelineSearch {
     const MicrobatchOrder order = order_slots(trial, std::max<std::int64_t>(1, work));
     if (order.order.empty()) return slots;
     DraftSlots ordered;
-    for (const std::int32_t from : order.order) ordered.push_back(slots[static_cast<std::size_t>(from)]);
+    for (const std::int32_t from : order.order)
+      ordered.push_back(slots[static_cast<std::size_t>(from)]);
     return ordered;
   }
 

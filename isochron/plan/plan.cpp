@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -17,7 +18,6 @@
 #include "isochron/plan/deal.h"
 #include "isochron/plan/equal_search.h"
 #include "isochron/plan/exact.h"
-#include "isochron/plan/join.h"
 #include "isochron/plan/pipeline_search.h"
 #include "isochron/plan/plan_slots.h"
 #include "isochron/plan/problem.h"
@@ -53,14 +53,6 @@ std::size_t num_units(const StepPlan& plan) {
 std::size_t unit_of(const StepPlan& plan, std::size_t sequence) {
   return plan.options.keep_groups == KeepGroups::none ? sequence
                                                       : plan.batch.groups[sequence].index();
-}
-
-std::vector<SequenceId> sequences_of(const StepPlan& plan, std::size_t unit) {
-  std::vector<SequenceId> ids;
-  for (std::size_t i = 0; i < plan.batch.lengths.size(); ++i) {
-    if (unit_of(plan, i) == unit) ids.emplace_back(static_cast<std::int32_t>(i));
-  }
-  return ids;
 }
 
 // Items and bundles of the first `num_kept` units and all padding rows.
@@ -132,16 +124,18 @@ std::optional<std::string> apply_oversize(const StepPlan& plan, Problem& problem
                          options.max_sequences);
     }
     if (options.oversize != Oversize::alone) {
-      return fmt::format("{} needs more than the capacity {} on each of {} ranks, the most that a "
-                         "group may have",
-                         item_text(plan, ids), plan.topology.capacity, widest);
+      return fmt::format(
+          "{} needs more than the capacity {} on each of {} ranks, the most that a "
+          "group may have",
+          item_text(plan, ids), plan.topology.capacity, widest);
     }
     // On all ranks where sizes are dynamic, whatever the largest size.
     const std::int32_t alone_size = is_dynamic ? plan.topology.ranks : widest;
     if (problem.cheapest_price(alone_size) < 0) {
-      return fmt::format("{} exceeds the capacity {} and cannot run alone: the cost model has no "
-                         "exchange for all {} ranks",
-                         item_text(plan, ids), plan.topology.capacity, plan.topology.ranks);
+      return fmt::format(
+          "{} exceeds the capacity {} and cannot run alone: the cost model has no "
+          "exchange for all {} ranks",
+          item_text(plan, ids), plan.topology.capacity, plan.topology.ranks);
     }
     problem.set_alone(item, alone_size);
   }
@@ -157,31 +151,12 @@ std::optional<std::string> apply_oversize(const StepPlan& plan, Problem& problem
   return std::nullopt;
 }
 
-// What a few milliseconds for a thousand sequences allow: a step is a matter of balance, slots are one
-// of packing, which takes more.
+// What a few milliseconds for a thousand sequences allow: a step is a matter of balance, slots are
+// one of packing, which takes more.
 std::int64_t default_effort(const Problem& problem) {
   const auto count = static_cast<std::int64_t>(problem.num_items());
   const bool is_packing = problem.options().sync == Sync::microbatch;
   return is_packing ? 100'000 + 120 * count : 30'000 + 40 * count;
-}
-
-// Predicted time, balance and memory, from the simulator.
-void set_prediction(StepPlan& plan) {
-  const Timeline timeline = simulate(plan);
-  plan.predicted_step_ns = timeline.step_ns;
-  plan.peak_activation_bytes = timeline.peak_activation_bytes;
-  const auto stages = static_cast<std::size_t>(plan.topology.pipeline.stages);
-  double total = 0;
-  double busiest = 0;
-  for (std::size_t r = 0; r < static_cast<std::size_t>(plan.topology.ranks); ++r) {
-    double busy = 0;
-    for (std::size_t s = 0; s < stages; ++s) {
-      busy += static_cast<double>(timeline.busy_ns[r * stages + s]);
-    }
-    total += busy;
-    busiest = std::max(busiest, busy);
-  }
-  plan.imbalance = total > 0 ? busiest / (total / plan.topology.ranks) : 1;
 }
 
 // A bound of the training pass as one of the pass at hand.
@@ -203,6 +178,43 @@ void set_oversized(const Problem& problem, StepPlan& plan) {
   std::sort(plan.oversized.begin(), plan.oversized.end());
 }
 
+// The same question with aligned groups: what answers it answers dynamic:any too.
+std::unique_ptr<Problem> find_aligned(const Problem& problem) {
+  if (problem.is_aligned()) return nullptr;
+  PlanOptions options = problem.options();
+  options.context = "dynamic";
+  auto aligned =
+      std::make_unique<Problem>(problem.work(), problem.topology(), problem.model(), options);
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    if (problem.is_alone(item)) aligned->set_alone(item, problem.num_ranks());
+  }
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    const auto sizes = aligned->sizes();
+    if (std::none_of(sizes.begin(), sizes.end(),
+                     [&](std::int32_t size) { return aligned->fits(size, bundle); })) {
+      return nullptr;
+    }
+  }
+  return aligned;
+}
+
+Draft search_free_step(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
+  const auto aligned = find_aligned(problem);
+  if (!aligned) return search_step(problem, bound, effort);
+  const auto exact = find_exact_step(*aligned);
+  Draft nested = exact ? *exact : search_step(*aligned, bound, effort / 2);
+  Draft crossing = search_step(problem, bound, effort / 2);
+  return crossing.time < nested.time ? crossing : nested;
+}
+
+DraftSlots search_free_slots(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
+  const auto aligned = find_aligned(problem);
+  if (!aligned) return search_slots(problem, bound, effort).slots;
+  SlotDraft nested = search_slots(*aligned, bound, effort / 2);
+  SlotDraft crossing = search_slots(problem, bound, effort / 2);
+  return crossing.time < nested.time ? crossing.slots : nested.slots;
+}
+
 DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t effort,
                   Nanoseconds& bound) {
   const PlanOptions& options = plan.options;
@@ -216,7 +228,7 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
     bound = slot_bound(problem);
     DraftSlots slots = options.keep_groups == KeepGroups::rank
                            ? search_kept_slots(problem, bound, effort)
-                           : search_slots(problem, bound, effort).slots;
+                           : search_free_slots(problem, bound, effort);
     equalize(problem, 1, slots);
     return slots;
   }
@@ -225,12 +237,10 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
       bound = exact->time;
       return slots_of(problem, *exact);
     }
+    bound = step_bound(problem);
+    return slots_of(problem, search_free_step(problem, bound, effort));
   }
-  bound = step_bound(problem);
-  if (options.counts == Counts::free) {
-    return slots_of(problem, search_step(problem, bound, effort));
-  }
-  bound = std::max(bound, equal_count_bound(problem));
+  bound = std::max(step_bound(problem), equal_count_bound(problem));
   return search_equal_step(problem, bound, effort);
 }
 
@@ -244,9 +254,9 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
   const PipelineShape& shape = plan.topology.pipeline;
   const std::int32_t multiple = shape.virtual_ > 1 ? shape.group : 1;
   StepPlan trial = plan;
-  const auto time = [&](const DraftSlots& changed) -> std::optional<Nanoseconds> {
-    if (options.counts == Counts::free) return step_time(problem, changed);
-    DraftSlots filled = changed;
+  const auto time = [&](const Draft& draft) {
+    if (options.counts == Counts::free) return step_time(problem, draft);
+    DraftSlots filled = slots_of(problem, draft);
     equalize(problem, multiple, filled);
     if (shape.stages == 1) {
       return options.sync == Sync::microbatch ? slots_time(problem, filled)
@@ -260,6 +270,42 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
   slots = anneal(problem, std::move(slots), bound, effort / cost, time);
   if (options.counts == Counts::equal) equalize(problem, multiple, slots);
   return slots;
+}
+
+// Adds a unit that was left out to the first micro-batch that has room for it.
+bool has_joined(std::size_t unit, StepPlan& plan) {
+  std::vector<SequenceId> ids;
+  for (std::size_t i = 0; i < plan.batch.lengths.size(); ++i) {
+    if (unit_of(plan, i) == unit) ids.emplace_back(static_cast<std::int32_t>(i));
+  }
+  const std::vector<Tokens> lengths = all_lengths(plan);
+  const auto limit = static_cast<std::size_t>(plan.options.max_sequences);
+  for (Slot& slot : plan.microbatches) {
+    for (ContextGroup& group : slot) {
+      Tokens tokens = 0;
+      for (const auto* list : {&group.sequences, &ids}) {
+        for (const SequenceId id : *list) {
+          tokens +=
+              padded_length(lengths[id.index()], group.ranks.size, plan.options.tensor_parallel);
+        }
+      }
+      const bool is_oversized =
+          std::any_of(group.sequences.begin(), group.sequences.end(), [&](SequenceId id) {
+            return std::binary_search(plan.oversized.begin(), plan.oversized.end(), id);
+          });
+      if (is_oversized || tokens > plan.topology.capacity * group.ranks.size ||
+          (limit > 0 && group.sequences.size() + ids.size() > limit)) {
+        continue;
+      }
+      group.sequences.insert(group.sequences.end(), ids.begin(), ids.end());
+      std::sort(group.sequences.begin(), group.sequences.end());
+      group.exchange = cheapest_exchange(plan, group);
+      set_prediction(plan);
+      plan.lower_bound_ns = 0;  // that of fewer sequences says nothing
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -305,7 +351,8 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
     DraftSlots slots;
     if (plan.options.balance) {
       slots = search(plan, problem, effort, bound);
-      slots = polished(plan, problem, std::move(slots), effort, bound_of_pass(plan, problem, bound));
+      slots =
+          polished(plan, problem, std::move(slots), effort, bound_of_pass(plan, problem, bound));
     } else {
       slots = deal_in_order(problem);
     }
@@ -338,12 +385,10 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
   while (!has_answer && is_short && plan.options.short_ == Short::drop && kept > 1) {
     has_answer = is_answered(--kept);
   }
-  if (!has_answer) return without_answer(std::move(plan), Status::infeasible, std::move(reason));
-  // No more is dropped than must be: what the search had no slot for may join what it has.
-  while (kept < num_units(plan) && plan.options.balance && join(sequences_of(plan, kept), plan)) {
-    ++kept;
-    set_prediction(plan);
+  if (has_answer) {
+    while (kept < num_units(plan) && has_joined(kept, plan)) ++kept;
   }
+  if (!has_answer) return without_answer(std::move(plan), Status::infeasible, std::move(reason));
   for (std::size_t i = 0; i < num_rows; ++i) {
     if (unit_of(plan, i) >= kept) plan.dropped.emplace_back(static_cast<std::int32_t>(i));
   }

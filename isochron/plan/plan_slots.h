@@ -8,12 +8,15 @@
 
 namespace isochron {
 
+// The exchange that is cheapest for a group; none if the cost model leaves no choice.
+[[nodiscard]] std::optional<ContextKind> cheapest_exchange(const StepPlan& plan,
+                                                           const ContextGroup& group);
+
 // Writes slots of items as micro-batches of sequences into the plan, with the cheapest exchange of
 // every group where there is a choice.
 void set_slots(const Problem& problem, const DraftSlots& slots, StepPlan& plan);
 
-// The exchange that is cheapest for a group; none if there is no choice.
-[[nodiscard]] std::optional<ContextKind> find_exchange(const StepPlan& plan,
-                                                       const ContextGroup& group);
+// Predicted time, imbalance and memory of the micro-batches, from the simulator.
+void set_prediction(StepPlan& plan);
 
 }  // namespace isochron

@@ -65,8 +65,8 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
     }
   }
   // Some exchange takes any size, on a link that spans the machine.
-  is_everywhere_ = std::any_of(
-      cost_.context.begin(), cost_.context.end(), [&](const ContextCost& context) {
+  is_everywhere_ =
+      std::any_of(cost_.context.begin(), cost_.context.end(), [&](const ContextCost& context) {
         const bool is_free = context.kind == ContextKind::none && context.links.empty();
         return context.divides == 0 &&
                (is_free ||
@@ -75,10 +75,16 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
   const ContextMode mode = context_mode(options_.context);
   is_aligned_ = mode.kind != ContextMode::Kind::any;
   keys_of_size_.resize(static_cast<std::size_t>(topology_.ranks) + 1);
+  // The first ranks are in the first block of every link, so no place has an earlier link.
+  cheapest_.assign(static_cast<std::size_t>(topology_.ranks) + 1, -1);
+  const auto find_cheapest = [&](std::int32_t size) {
+    cheapest_[static_cast<std::size_t>(size)] = price_of({.first = 0, .size = size});
+    return cheapest_price(size) >= 0;
+  };
   for (const std::int32_t size : sizes_of(mode, topology_, options_)) {
-    sizes_.push_back(size);
-    if (cheapest_price(size) < 0) sizes_.pop_back();
+    if (find_cheapest(size)) sizes_.push_back(size);
   }
+  find_cheapest(topology_.ranks);  // what stands alone may take them all
   max_size_ = sizes_.empty() ? 0 : sizes_.back();
   is_plain_ = work_.bundles.size() == work_.items.size();
   tokens_of_one_.reserve(work_.items.size());
@@ -146,11 +152,6 @@ PriceId Problem::price_of(RankRange ranks) const {
   }
   keys.push_back(key);
   return key.price;
-}
-
-PriceId Problem::cheapest_price(std::int32_t size) const {
-  // The first ranks are in the first block of every link, so no place has an earlier link.
-  return price_of({.first = 0, .size = size});
 }
 
 Nanoseconds Problem::sequence_cost_at(const Price& price, std::size_t sequence) const {

@@ -1,10 +1,11 @@
 // Micro-batches of a chosen length, sorted into slots.
 //
-// What needs a wide group to end within a limit is packed first, dearest first: bin packing with two
-// resources, time and tokens, where a group of c ranks is a bin of price c. Sorted by duration these
-// groups fill slot after slot, so that those that wait for each other take equally long. The other
-// items fill what the wide groups leave open, and the rest is spread evenly over further slots. The
-// best of several limits is the start; after that a few slots at a time are pooled and built anew.
+// What needs a wide group to end within a limit is packed first, dearest first: bin packing with
+// two resources, time and tokens, where a group of c ranks is a bin of price c. Sorted by duration
+// these groups fill slot after slot, so that those that wait for each other take equally long. The
+// other items fill what the wide groups leave open, and the rest is spread evenly over further
+// slots. The best of several limits is the start; after that a few slots at a time are pooled and
+// built anew.
 
 #include "isochron/plan/slot_search.h"
 
@@ -116,10 +117,11 @@ class SlotSearch {
       const Problem& problem = search_.problem_;
       const std::int32_t size = problem.sizes()[place];
       const std::int32_t max_sequences = problem.options().max_sequences;
-      const Nanoseconds time = search_.cost(place, item);
       const Tokens tokens = problem.tokens(size, item);
+      const Nanoseconds time = search_.cost(place, item);
       const auto needs = std::min(
           time, static_cast<Nanoseconds>(static_cast<double>(tokens) / size * search_.lightest_));
+      if (groups.rbegin()->first < needs) return -1;
       constexpr int max_tries = 16;
       int tries = 0;
       for (auto it = groups.lower_bound({needs, -1}); it != groups.end() && tries < max_tries;
@@ -203,8 +205,11 @@ class SlotSearch {
       for (std::size_t place = best; may_share && place < sizes.size() && id < 0; ++place) {
         if (overhead(place, item) > 1.1 * overhead(best, item)) break;
         id = open.take(
-            place, item, [&](std::int32_t g) -> const Group& { return groups[static_cast<std::size_t>(g)]; },
-            [&](std::int32_t g) { return recipe.limit - groups[static_cast<std::size_t>(g)].time; });
+            place, item,
+            [&](std::int32_t g) -> const Group& { return groups[static_cast<std::size_t>(g)]; },
+            [&](std::int32_t g) {
+              return recipe.limit - groups[static_cast<std::size_t>(g)].time;
+            });
       }
       if (id < 0) {
         id = static_cast<std::int32_t>(groups.size());
@@ -293,7 +298,8 @@ class SlotSearch {
       }
       if (best < 0) return places_in_row(sizes, order);
       places[i] = best;
-      for (std::int32_t r = best; r < best + size; ++r) is_taken[static_cast<std::size_t>(r)] = true;
+      for (std::int32_t r = best; r < best + size; ++r)
+        is_taken[static_cast<std::size_t>(r)] = true;
     }
     return places;
   }
@@ -321,8 +327,8 @@ class SlotSearch {
     return !apart.empty() && total(apart) < total(slots) ? apart : slots;
   }
 
-  // Adds slots for what is left in which even its dearest items end with the others, on wider groups
-  // than they need. Nothing if none is that dear.
+  // Adds slots for what is left in which even its dearest items end with the others, on wider
+  // groups than they need. Nothing if none is that dear.
   std::vector<PackedSlot> with_rest_apart(const std::vector<PackedSlot>& slots,
                                           const std::vector<ItemId>& items, const Recipe& recipe,
                                           std::int64_t& work) const {
@@ -341,8 +347,11 @@ class SlotSearch {
       const auto limit = static_cast<Nanoseconds>(mean / m * 1.01) + fixed(recipe.base);
       if (cost(recipe.base, items.front()) + fixed(recipe.base) <= limit) continue;
       std::vector<PackedSlot> all = slots;
-      const Recipe even{.base = recipe.base, .limit = limit, .idle = Idle::spread,
-                        .is_quick = recipe.is_quick, .is_last = true};
+      const Recipe even{.base = recipe.base,
+                        .limit = limit,
+                        .idle = Idle::spread,
+                        .is_quick = recipe.is_quick,
+                        .is_last = true};
       for (PackedSlot& slot : build(items, even, work)) all.push_back(std::move(slot));
       if (total(all) < best_time) {
         best_time = total(all);
@@ -439,9 +448,8 @@ class SlotSearch {
         for (const Group& group : slots[s].groups) room -= group.size;
         for (; room >= size; room -= size) beside.push_back(s);
       }
-      std::stable_sort(beside.begin(), beside.end(), [&](std::size_t a, std::size_t b) {
-        return slots[a].time > slots[b].time;
-      });
+      std::stable_sort(beside.begin(), beside.end(),
+                       [&](std::size_t a, std::size_t b) { return slots[a].time > slots[b].time; });
     }
     const auto num_beside = static_cast<std::int32_t>(beside.size());
     Limits limits{.capacity = problem_.capacity() * size};
@@ -623,8 +631,8 @@ class SlotSearch {
       });
       const double mean = static_cast<double>(before) / static_cast<double>(pool);
       const double factor = 0.75 + 0.3 * random.unit();
-      const auto limit =
-          static_cast<Nanoseconds>(factor * (random.below(2) == 0 ? mean : static_cast<double>(longest)));
+      const auto limit = static_cast<Nanoseconds>(
+          factor * (random.below(2) == 0 ? mean : static_cast<double>(longest)));
       const Recipe recipe{.limit = std::max<Nanoseconds>(1, limit),
                           .idle = random.below(2) == 0 ? Idle::filled : Idle::spread};
       std::vector<PackedSlot> fresh = build(items, recipe, work);
