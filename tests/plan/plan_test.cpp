@@ -455,5 +455,19 @@ TEST(Plan, SaysInWordsWhyThereIsNone) {
             "has no exchange for all 2 ranks");
 }
 
+TEST(Plan, IsUnknownIfWhatWasFoundHoldsTooManyActivations) {
+  CostModel cost = token_cost;
+  cost.activation_bytes_per_token = 2;
+  const auto plan = [&](std::int64_t max_bytes) {
+    return plan_of(batch_of({15}), {.ranks = 1, .capacity = 10},
+                   {.oversize = Oversize::alone, .max_activation_bytes = max_bytes}, cost);
+  };
+  EXPECT_EQ(plan(30).status, Status::optimal);
+  EXPECT_EQ(plan(29).status, Status::unknown);
+  EXPECT_EQ(plan(29).reason,
+            "rank 0 holds 30 activation bytes in the best plan found, more than "
+            "max_activation_bytes 29");
+}
+
 }  // namespace
 }  // namespace isochron
