@@ -92,7 +92,8 @@ Nanoseconds cost_in_pass(const PlanView& view, const ContextGroup& group) {
   if (!speeds.empty()) {
     const auto first = speeds.begin() + static_cast<std::ptrdiff_t>(group.ranks.first);
     const double slowest = *std::min_element(first, first + group.ranks.size);
-    cost = rounded(static_cast<double>(cost) / slowest, "the cost of a group");
+    // At full speed a cost stays what it is, also above 2^53, where a double would round it.
+    if (slowest != 1) cost = rounded(static_cast<double>(cost) / slowest, "the cost of a group");
   }
   if (view.options().pass == Pass::train) return cost;
   return rounded(view.plan().cost.forward_share * static_cast<double>(cost), "a forward pass");
