@@ -70,6 +70,14 @@ TEST(CheckPlanTime, AGroupIsAsFastAsItsSlowestRank) {
   EXPECT_EQ(times_of(plan).step_ns, 18);  // 5 and 8, then 10 from 8 on; rank 2: 8 and 8
 }
 
+TEST(CheckPlanTime, ARankOfFullSpeedBesideASlowOneIsTimedExactly) {
+  StepPlan plan = plan_of({{1, 1}}, {});
+  plan.topology.rank_speed = {1, 0.5};
+  const Nanoseconds odd = (std::int64_t{1} << 60) + 1;  // not a double
+  plan.batch.extra_cost_ns = {odd, 0};
+  EXPECT_EQ(times_of(plan).step_ns, odd + 1);
+}
+
 TEST(CheckPlanTime, AForwardPassTakesTheForwardShare) {
   StepPlan plan = crossing_plan(Sync::step);
   plan.options.pass = Pass::forward;

@@ -35,7 +35,7 @@ class QuestionDraw {
     draw_batch(longest);
     topology_.ranks = chance(3) ? number(1, 97) : number(1, 17);
     topology_.capacity = number(1, 2 * longest);
-    if (chance(5)) draw_pipeline();
+    if (chance(6)) draw_pipeline();
     if (chance(6)) {
       for (std::int32_t i = 0; i < topology_.ranks; ++i) {
         topology_.rank_speed.push_back(0.25 * number(2, 5));
@@ -62,6 +62,13 @@ class QuestionDraw {
     if (chance(2)) {
       batch_.groups.clear();
       batch_.group_names.clear();
+    }
+    if (chance(50)) {  // so large that products of costs leave 64 bits
+      const auto most = max_total_cost / static_cast<Nanoseconds>(8 * count);
+      batch_.extra_cost_ns.clear();
+      for (std::size_t i = 0; i < count; ++i) {
+        batch_.extra_cost_ns.push_back(random_.between(0, most));
+      }
     }
   }
 
@@ -120,8 +127,9 @@ class QuestionDraw {
           std::array{KeepGroups::none, KeepGroups::rank, KeepGroups::rank, KeepGroups::microbatch});
     }
     if (chance(6)) options_.pad_multiple = number(1, 8);
+    if (chance(20)) options_.max_activation_bytes = 10 * topology_.capacity * number(1, 8);
     if (!is_dynamic && chance(8)) options_.balance = false;
-    options_.effort = chance(4) ? number(0, 500) : 10'000;
+    options_.effort = chance(4) ? number(0, 500) : 4000;
   }
 
   CostModel drawn_cost() {
@@ -140,7 +148,10 @@ class QuestionDraw {
       gather.divides = chance(2) ? 8 : 0;
       cost.context.push_back(gather);
     }
-    if (chance(16)) cost.context[0].links.pop_back();  // groups within blocks only
+    // Groups within blocks only, which static groups of a pipeline need not be.
+    const bool is_static_pipeline =
+        topology_.pipeline.stages > 1 && options_.context.starts_with("static");
+    if (!is_static_pipeline && chance(16)) cost.context[0].links.pop_back();
     return cost;
   }
 
