@@ -666,6 +666,18 @@ class SlotSearch {
         }
       }
     }
+    // Larger cells pack their tokens better, which counts where micro-batches cost much.
+    for (std::size_t base = 1; base < std::min<std::size_t>(4, sizes.size()); ++base) {
+      if (problem_.num_ranks() % sizes[base] != 0) continue;
+      for (const Idle idle : {Idle::filled, Idle::spread}) {
+        result.push_back({.base = base, .limit = longest, .idle = idle});
+      }
+      result.push_back({.base = base, .limit = longest, .wide = Wide::in_turn});
+      for (double m = fewest; m < fewest + 2; ++m) {
+        const auto limit = static_cast<Nanoseconds>(whole / m * 1.02) + fixed(base);
+        result.push_back({.base = base, .limit = limit, .idle = Idle::spread});
+      }
+    }
     for (const double factor : {2.0, 1.8, 1.5, 1.2}) add(full * factor, Idle::filled);
     for (double m = fewest; m < fewest + 5; ++m) add(whole / m * 1.05, Idle::spread);
     return result;
