@@ -156,7 +156,7 @@ std::optional<std::string> apply_oversize(const StepPlan& plan, Problem& problem
 std::int64_t default_effort(const Problem& problem) {
   const auto count = static_cast<std::int64_t>(problem.num_items());
   const bool is_packing = problem.options().sync == Sync::microbatch;
-  return is_packing ? 100'000 + 120 * count : 30'000 + 40 * count;
+  return is_packing ? 60'000 + 100 * count : 30'000 + 40 * count;
 }
 
 // A bound of the training pass as one of the pass at hand.

@@ -685,6 +685,13 @@ class SlotSearch {
 
   void start(std::int64_t& work) {
     const auto sizes = problem_.sizes();
+    // Where every item fits a cell an even spread is often all it takes.
+    const bool is_narrow = std::all_of(smallest_.begin(), smallest_.end(),
+                                       [](std::int32_t place) { return place == 0; });
+    if (is_narrow) {
+      consider(build(dearest_, {.limit = never, .idle = Idle::spread, .is_last = true}, work));
+      if (time_ <= good_enough()) return;
+    }
     std::vector<std::pair<Nanoseconds, Recipe>> tried;
     for (Recipe recipe : recipes()) {
       if (tried.size() > 3 && work <= 0) break;
