@@ -226,9 +226,16 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
       return exact->slots;
     }
     bound = slot_bound(problem);
-    DraftSlots slots = options.keep_groups == KeepGroups::rank
-                           ? search_kept_slots(problem, bound, effort)
-                           : search_free_slots(problem, bound, effort);
+    DraftSlots slots;
+    if (options.keep_groups == KeepGroups::rank || problem.has_speeds()) {
+      slots = search_kept_slots(problem, bound, effort);  // every rank has its own pace, or its own
+    }
+    if (options.keep_groups != KeepGroups::rank) {
+      DraftSlots free = search_free_slots(problem, bound, effort);
+      if (slots.empty() || slots_time(problem, free) < slots_time(problem, slots)) {
+        slots = std::move(free);
+      }
+    }
     equalize(problem, 1, slots);
     return slots;
   }

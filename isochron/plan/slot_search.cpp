@@ -358,7 +358,9 @@ class SlotSearch {
       }
       slot[0].room = slot[0].time;
       std::erase_if(left, [&](ItemId item) { return is_used[static_cast<std::size_t>(item)]; });
-      std::erase_if(entries, [&](const Entry& entry) { return is_used[static_cast<std::size_t>(entry.item)]; });
+      std::erase_if(entries, [&](const Entry& entry) {
+        return is_used[static_cast<std::size_t>(entry.item)];
+      });
       left = fill(slot, left, {.base = recipe.base, .idle = Idle::spread}, work);
       for (const Group& group : slot[0].groups) {
         for (const ItemId item : group.items) is_used[static_cast<std::size_t>(item)] = true;
