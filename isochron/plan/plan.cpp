@@ -106,7 +106,8 @@ std::string item_text(const StepPlan& plan, const std::vector<SequenceId>& item)
 // Marks what fits no group, or says why there is no plan.
 std::optional<std::string> apply_oversize(const StepPlan& plan, Problem& problem) {
   const PlanOptions& options = plan.options;
-  if (problem.sizes().empty() && options.oversize != Oversize::alone) {
+  const bool is_dynamic = context_mode(options.context).kind != ContextMode::Kind::fixed;
+  if (problem.sizes().empty() && (!is_dynamic || options.oversize != Oversize::alone)) {
     return fmt::format("the cost model admits no group that context {} allows", options.context);
   }
   const std::int32_t widest = problem.sizes().empty() ? 0 : problem.sizes().back();
@@ -122,7 +123,6 @@ std::optional<std::string> apply_oversize(const StepPlan& plan, Problem& problem
       return fmt::format("{} exceeds max_sequences {}", item_text(plan, ids),
                          options.max_sequences);
     }
-    const bool is_dynamic = context_mode(options.context).kind != ContextMode::Kind::fixed;
     if (options.oversize != Oversize::alone) {
       return fmt::format(
           "{} needs more than the capacity {} on each of {} ranks, the most that a "
@@ -315,6 +315,18 @@ bool has_joined(std::size_t unit, StepPlan& plan) {
   return false;
 }
 
+// Why the plan that was found is none, if it holds more activations than it may.
+std::optional<std::string> find_memory_excess(const StepPlan& plan) {
+  const std::int64_t limit = plan.options.max_activation_bytes;
+  const auto& peaks = plan.peak_activation_bytes;
+  const auto fullest = std::max_element(peaks.begin(), peaks.end());
+  if (limit == 0 || *fullest <= limit) return std::nullopt;
+  return fmt::format(
+      "rank {} holds {} activation bytes in the best plan found, more than "
+      "max_activation_bytes {}",
+      fullest - peaks.begin(), *fullest, limit);
+}
+
 }  // namespace
 
 StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel& cost,
@@ -396,6 +408,9 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
     while (kept < num_units(plan) && has_joined(kept, plan)) ++kept;
   }
   if (!has_answer) return without_answer(std::move(plan), Status::infeasible, std::move(reason));
+  if (auto excess = find_memory_excess(plan)) {
+    return without_answer(std::move(plan), Status::unknown, std::move(*excess));
+  }
   for (std::size_t i = 0; i < num_rows; ++i) {
     if (unit_of(plan, i) >= kept) plan.dropped.emplace_back(static_cast<std::int32_t>(i));
   }

@@ -1,7 +1,6 @@
 #include "isochron/plan/plan_slots.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "isochron/simulate/simulate.h"
 

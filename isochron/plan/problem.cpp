@@ -28,7 +28,7 @@ std::vector<std::int32_t> sizes_of(const ContextMode& mode, const Topology& topo
 }
 
 // An upper bound of what everything costs, wherever it runs, so that sums stay in 64 bits.
-void require_small_total(const Work& work, const CostModel& model) {
+void require_small_total(const Work& work, const Topology& topology, const CostModel& model) {
   double per_token = 0;
   double latency = 0;
   for (const ContextCost& context : model.context) {
@@ -37,11 +37,19 @@ void require_small_total(const Work& work, const CostModel& model) {
       latency = std::max(latency, link.latency_us * 1000);
     }
   }
+  const auto& speeds = topology.rank_speed;
+  const double speed =
+      speeds.empty() ? 1 : std::min(1.0, *std::min_element(speeds.begin(), speeds.end()));
+  // Every micro-batch goes through all chunks and back.
+  const double transfer =
+      2.0 * topology.pipeline.num_chunks() * static_cast<double>(topology.pipeline.transfer_ns);
   double total = 0;
   for (std::size_t i = 0; i < work.lengths.size(); ++i) {
     const Nanoseconds extra = work.extra_costs.empty() ? 0 : work.extra_costs[i];
-    total += static_cast<double>(sequence_cost(model, work.lengths[i], extra)) +
-             per_token * static_cast<double>(work.lengths[i]) + model.microbatch_ns + latency;
+    const double cost = static_cast<double>(sequence_cost(model, work.lengths[i], extra)) +
+                        per_token * static_cast<double>(work.lengths[i]) + model.microbatch_ns +
+                        latency;
+    total += cost / speed + transfer;
     require(total < static_cast<double>(max_total_cost), "plan",
             "the costs up to sequence {} add up to more than 2^62", i);
   }
@@ -53,7 +61,7 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
                  const PlanOptions& options)
     : work_(std::move(work)), topology_(topology), cost_(cost), options_(options) {
   require_valid(cost_);
-  require_small_total(work_, cost_);
+  require_small_total(work_, topology_, cost_);
   microbatch_ = microbatch_cost(cost_);
   has_ordered_links_ = cost_.context.size() <= 1;  // an exchange may begin at a larger size
   for (const ContextCost& context : cost_.context) {

@@ -287,6 +287,9 @@ bool fill_groups(const Problem& problem, std::int32_t size, std::int32_t multipl
                  DraftSlots& slots) {
   const std::int32_t num_cells = problem.num_ranks() / size;
   if (problem.num_ranks() % size != 0) return false;
+  for (std::int64_t first = 0; first < problem.num_ranks(); first += size) {
+    if (problem.price_of({.first = first, .size = size}) < 0) return false;  // idles in every slot
+  }
   if (problem.options().keep_groups == KeepGroups::rank && num_cells > 1) return false;
   const PriceId price = problem.cheapest_price(size);
   const auto count = static_cast<std::size_t>(problem.num_items());
