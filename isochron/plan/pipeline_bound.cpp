@@ -24,6 +24,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "isochron/plan/bounds.h"
@@ -44,7 +45,7 @@ struct Choice {
 
 class PipelineBound {
  public:
-  explicit PipelineBound(const Problem& problem)
+  PipelineBound(const Problem& problem, std::span<const std::int32_t> sizes)
       : problem_(problem),
         shape_(problem.topology().pipeline),
         is_train_(problem.options().pass == Pass::train),
@@ -59,17 +60,17 @@ class PipelineBound {
     const double forward = problem.model().forward_share;
     lesser_ = is_train_ ? std::min(forward, 1 - forward) : 1;
     pass_share_ = is_train_ ? 1 : forward;
-    find_choices();
+    find_choices(sizes);
   }
 
-  Nanoseconds bound() const {
-    const Nanoseconds whole = std::max(
-        equal_count_bound(problem_),
-        problem_.options().sync == Sync::microbatch ? slot_bound(problem_) : step_bound(problem_));
-    double best = std::max(stage_bound(static_cast<double>(whole)), item_bound());
+  // `at_least`: some rank, or all of them together, works at least that long in a training pass.
+  Nanoseconds bound(Nanoseconds at_least) const {
+    auto whole = static_cast<double>(at_least);
+    if (!problem_.has_speeds()) whole = std::max(whole, area_ / speed_ + fixed_);
+    double best = std::max(stage_bound(whole), item_bound());
     if (shape_.virtual_ == 1 && !problem_.has_speeds()) best = std::max(best, long_slots_bound());
     if (shape_.virtual_ == 1 && shape_.shares.empty()) {
-      best = std::max(best, num_slots_bound(static_cast<double>(whole)));
+      best = std::max(best, num_slots_bound(whole));
     }
     // A training pass that runs all of a cost loses nothing to rounding; others a part of a
     // nanosecond for each slot, which is in the bounds of their own.
@@ -83,14 +84,14 @@ class PipelineBound {
     return 2.0 + problem_.num_items() + shape_.group + shape_.num_chunks();
   }
 
-  void find_choices() {
+  void find_choices(std::span<const std::int32_t> sizes) {
     choices_.resize(static_cast<std::size_t>(problem_.num_bundles()));
     for (BundleId bundle = 0; bundle < problem_.num_bundles(); ++bundle) {
       auto& choices = choices_[static_cast<std::size_t>(bundle)];
       double least = infinite;
       double fastest = infinite;
       const bool is_item = problem_.items_of(bundle).size() == 1;
-      for (const std::int32_t size : problem_.sizes()) {
+      for (const std::int32_t size : sizes) {
         if (!problem_.fits(size, bundle)) continue;
         const auto cost = static_cast<double>(problem_.least_cost(size, bundle));
         const double time = is_item ? cost + static_cast<double>(problem_.least_fixed(size)) : 0;
@@ -220,6 +221,15 @@ class PipelineBound {
 
 }  // namespace
 
-Nanoseconds pipeline_bound(const Problem& problem) { return PipelineBound(problem).bound(); }
+Nanoseconds pipeline_bound(const Problem& problem) {
+  const Nanoseconds whole = std::max(
+      equal_count_bound(problem),
+      problem.options().sync == Sync::microbatch ? slot_bound(problem) : step_bound(problem));
+  return PipelineBound(problem, problem.sizes()).bound(whole);
+}
+
+Nanoseconds pipeline_bound(const Problem& problem, std::int32_t size) {
+  return PipelineBound(problem, {&size, 1}).bound(0);
+}
 
 }  // namespace isochron

@@ -8,4 +8,7 @@ namespace isochron {
 // name. Every bundle fits some size.
 [[nodiscard]] Nanoseconds pipeline_bound(const Problem& problem);
 
+// The same where all groups have this size, which every bundle fits.
+[[nodiscard]] Nanoseconds pipeline_bound(const Problem& problem, std::int32_t size);
+
 }  // namespace isochron

@@ -39,26 +39,16 @@ struct Spot {
 
 class GridSearch {
  public:
-  GridSearch(const Problem& problem, const GridShape& shape)
+  GridSearch(const Problem& problem, const CellItems& cells, const GridShape& shape)
       : problem_(problem),
-        size_(shape.size),
+        cells_(cells),
         num_slots_(static_cast<std::size_t>(shape.num_slots)),
-        num_cells_(static_cast<std::size_t>(problem.num_ranks() / shape.size)),
-        capacity_(shape.capacity * shape.size),
+        num_cells_(cells.num_cells()),
+        capacity_(shape.capacity * cells.size()),
         pipeline_(problem.topology().pipeline),
         time_(pipeline_, shape.num_slots, problem.options().pass),
         bins_(num_cells_ * num_slots_),
-        bundle_of_(static_cast<std::size_t>(problem.num_items())),
-        slowest_(num_slots_) {
-    for (std::size_t cell = 0; cell < num_cells_; ++cell) {
-      prices_.push_back(problem.price_of(ranks(cell)));
-    }
-    for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
-      for (const ItemId item : problem.items_of(bundle)) {
-        bundle_of_[static_cast<std::size_t>(item)] = bundle;
-      }
-    }
-  }
+        slowest_(num_slots_) {}
 
   bool fill(std::span<const std::int64_t> profile) {
     std::vector<Bin> best;
@@ -91,7 +81,7 @@ class GridSearch {
       for (std::size_t slot = 0; slot < num_slots_; ++slot) {
         const Bin& full = bin({cell, slot});
         if (full.items.empty()) continue;
-        result.slots[slot].push_back({.ranks = ranks(cell), .items = full.items});
+        result.slots[slot].push_back({.ranks = cells_.ranks(cell), .items = full.items});
       }
     }
     return result;
@@ -100,23 +90,14 @@ class GridSearch {
  private:
   const Bin& bin(Spot spot) const { return bins_[spot.cell * num_slots_ + spot.slot]; }
   Bin& bin(Spot spot) { return bins_[spot.cell * num_slots_ + spot.slot]; }
-  RankRange ranks(std::size_t cell) const {
-    return {.first = static_cast<std::int64_t>(cell) * size_, .size = size_};
-  }
   bool meets() const { return problem_.options().sync == Sync::microbatch; }
-  Nanoseconds item_cost(std::size_t cell, ItemId item) const {
-    return problem_.item_cost(prices_[cell], item);
-  }
-  Tokens tokens(ItemId item) const {
-    return std::min(problem_.tokens(size_, item), problem_.capacity() * size_);
-  }
 
   bool takes(const Bin& target, ItemId item, ItemId without = -1) const {
     if (target.items.empty() || (without >= 0 && target.items.size() == 1)) return true;
-    const Tokens left = without < 0 ? 0 : tokens(without);
+    const Tokens left = without < 0 ? 0 : cells_.tokens(without);
     const std::int32_t sequences_left = without < 0 ? 0 : problem_.num_sequences(without);
     const std::int32_t most = problem_.options().max_sequences;
-    return target.tokens - left + tokens(item) <= capacity_ &&
+    return target.tokens - left + cells_.tokens(item) <= capacity_ &&
            (most == 0 ||
             target.num_sequences - sequences_left + problem_.num_sequences(item) <= most);
   }
@@ -124,8 +105,8 @@ class GridSearch {
   void set_pass(std::size_t cell, Bin& changed) const {
     Nanoseconds cost = problem_.microbatch();
     if (!changed.items.empty()) {
-      cost = Problem::slowed(problem_.price(prices_[cell]).fixed + changed.cost,
-                             problem_.slowness(ranks(cell)));
+      cost =
+          Problem::slowed(cells_.fixed(cell) + changed.cost, problem_.slowness(cells_.ranks(cell)));
     }
     changed.pass = split_cost(cost, problem_.model().forward_share);
     if (problem_.options().pass == Pass::forward) changed.pass.backward = 0;
@@ -133,16 +114,16 @@ class GridSearch {
   void put(Spot spot, ItemId item) {
     Bin& target = bin(spot);
     target.items.push_back(item);
-    target.cost += item_cost(spot.cell, item);
-    target.tokens += tokens(item);
+    target.cost += cells_.cost(spot.cell, item);
+    target.tokens += cells_.tokens(item);
     target.num_sequences += problem_.num_sequences(item);
     set_pass(spot.cell, target);
   }
   void remove(Spot spot, ItemId item) {
     Bin& source = bin(spot);
     source.items.erase(std::find(source.items.begin(), source.items.end(), item));
-    source.cost -= item_cost(spot.cell, item);
-    source.tokens -= tokens(item);
+    source.cost -= cells_.cost(spot.cell, item);
+    source.tokens -= cells_.tokens(item);
     source.num_sequences -= problem_.num_sequences(item);
     set_pass(spot.cell, source);
   }
@@ -153,10 +134,10 @@ class GridSearch {
     std::vector<Nanoseconds> costs;
     std::vector<Tokens> volumes;
     Nanoseconds sum = 0;
-    const PriceId price = problem_.cheapest_price(size_);
+    const PriceId price = problem_.cheapest_price(cells_.size());
     for (BundleId bundle = 0; bundle < problem_.num_bundles(); ++bundle) {
       Tokens volume = 0;
-      for (const ItemId item : problem_.items_of(bundle)) volume += tokens(item);
+      for (const ItemId item : problem_.items_of(bundle)) volume += cells_.tokens(item);
       volumes.push_back(volume);
       costs.push_back(problem_.cost(price, bundle));
       sum += costs.back();
@@ -188,7 +169,7 @@ class GridSearch {
     }
     std::vector<std::vector<ItemId>> items_of_cell(num_cells_);
     for (ItemId item = 0; item < problem_.num_items(); ++item) {
-      const auto bundle = static_cast<std::size_t>(bundle_of_[static_cast<std::size_t>(item)]);
+      const auto bundle = static_cast<std::size_t>(cells_.bundle_of(item));
       items_of_cell[static_cast<std::size_t>(cell_of[bundle])].push_back(item);
     }
     for (std::size_t cell = 0; cell < num_cells_; ++cell) {
@@ -199,11 +180,12 @@ class GridSearch {
 
   bool fill_cell(std::size_t cell, std::vector<ItemId> items,
                  std::span<const std::int64_t> profile) {
-    std::stable_sort(items.begin(), items.end(),
-                     [&](ItemId a, ItemId b) { return item_cost(cell, a) > item_cost(cell, b); });
-    const Nanoseconds fixed = problem_.price(prices_[cell]).fixed;
+    std::stable_sort(items.begin(), items.end(), [&](ItemId a, ItemId b) {
+      return cells_.cost(cell, a) > cells_.cost(cell, b);
+    });
+    const Nanoseconds fixed = cells_.fixed(cell);
     Int128 whole = Int128{fixed} * static_cast<std::int64_t>(num_slots_);
-    for (const ItemId item : items) whole += item_cost(cell, item);
+    for (const ItemId item : items) whole += cells_.cost(cell, item);
     std::int64_t parts = 0;
     for (const std::int64_t part : profile) parts += part;
     std::vector<Nanoseconds> left;  // of each slot, until it has its part
@@ -223,7 +205,7 @@ class GridSearch {
       if (!best) return false;
       if (bin({cell, *best}).items.empty()) --num_empty;
       put({cell, *best}, items[i]);
-      left[*best] -= item_cost(cell, items[i]);
+      left[*best] -= cells_.cost(cell, items[i]);
     }
     return true;
   }
@@ -335,7 +317,7 @@ class GridSearch {
         (!may_change_cell(item) || (other >= 0 && !may_change_cell(other)))) {
       return;
     }
-    const bool helps = other < 0 || item_cost(from.cell, item) > item_cost(from.cell, other);
+    const bool helps = other < 0 || cells_.cost(from.cell, item) > cells_.cost(from.cell, other);
     if ((from.cell != to.cell && !helps) || !takes(target, item, other) ||
         (other >= 0 && !takes(source, other, item))) {
       return;
@@ -352,7 +334,7 @@ class GridSearch {
   }
 
   bool may_change_cell(ItemId item) const {
-    return problem_.items_of(bundle_of_[static_cast<std::size_t>(item)]).size() == 1;
+    return problem_.items_of(cells_.bundle_of(item)).size() == 1;
   }
 
   void try_swap_of_slots(std::size_t a, std::size_t b, std::size_t line) {
@@ -418,15 +400,13 @@ class GridSearch {
   }
 
   const Problem& problem_;
-  std::int32_t size_;
+  const CellItems& cells_;
   std::size_t num_slots_;
   std::size_t num_cells_;
   Tokens capacity_;  // of a cell
   const PipelineShape& pipeline_;
   PipelineTime time_;
-  std::vector<Bin> bins_;  // by cell, then slot
-  std::vector<BundleId> bundle_of_;
-  std::vector<PriceId> prices_;     // of the cells
+  std::vector<Bin> bins_;           // by cell, then slot
   std::vector<PassCost> slowest_;   // of each slot, if cells meet
   std::vector<Nanoseconds> times_;  // of the lines
   std::vector<PassCost> costs_;
@@ -435,10 +415,37 @@ class GridSearch {
 
 }  // namespace
 
-std::optional<Grid> find_grid(const Problem& problem, const GridShape& shape,
-                              std::span<const std::int64_t> profile, Nanoseconds bound,
-                              std::int64_t work) {
-  GridSearch search(problem, shape);
+CellItems::CellItems(const Problem& problem, std::int32_t size) : size_(size) {
+  const auto num_cells = static_cast<std::size_t>(problem.num_ranks() / size);
+  std::vector<PriceId> known;
+  for (std::size_t cell = 0; cell < num_cells; ++cell) {
+    const PriceId price = problem.price_of(ranks(cell));
+    const auto table = std::find(known.begin(), known.end(), price);
+    table_of_.push_back(static_cast<std::size_t>(table - known.begin()));
+    if (table == known.end()) known.push_back(price);
+    fixed_.push_back(problem.price(price).fixed);
+  }
+  for (const PriceId price : known) {
+    auto& costs = costs_.emplace_back();
+    for (ItemId item = 0; item < problem.num_items(); ++item) {
+      costs.push_back(problem.item_cost(price, item));
+    }
+  }
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    tokens_.push_back(std::min(problem.tokens(size, item), problem.capacity() * size));
+  }
+  bundle_of_.resize(tokens_.size());
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    for (const ItemId item : problem.items_of(bundle)) {
+      bundle_of_[static_cast<std::size_t>(item)] = bundle;
+    }
+  }
+}
+
+std::optional<Grid> find_grid(const Problem& problem, const CellItems& cells,
+                              const GridShape& shape, std::span<const std::int64_t> profile,
+                              Nanoseconds bound, std::int64_t work) {
+  GridSearch search(problem, cells, shape);
   if (!search.fill(profile)) return std::nullopt;
   search.improve(bound, work);
   return search.grid();

@@ -14,23 +14,23 @@
 #include <optional>
 #include <set>
 
+#include "isochron/core/order.h"
 #include "isochron/plan/baselines.h"
 #include "isochron/plan/deal.h"
 #include "isochron/plan/equal_search.h"
+#include "isochron/plan/pipeline_bound.h"
 #include "isochron/plan/pipeline_grid.h"
 #include "isochron/plan/plan_slots.h"
 #include "isochron/plan/slot_profile.h"
 #include "isochron/plan/slot_search.h"
 #include "isochron/simulate/chunk_cost.h"
 #include "isochron/simulate/order_microbatches.h"
+#include "isochron/simulate/pipeline_time.h"
 #include "isochron/simulate/simulate.h"
 
 namespace isochron {
 
 namespace {
-
-// An operation played takes a sixteenth of the time that it takes to weigh a placement.
-constexpr std::int64_t operations_per_work = 16;
 
 class PipelineSearch {
  public:
@@ -46,14 +46,17 @@ class PipelineSearch {
 
   DraftSlots run() {
     consider_dealt();
+    std::vector<std::pair<Nanoseconds, std::int32_t>> static_sizes;  // by what they take at least
     for (const std::int32_t size : problem_.sizes()) {
-      if (is_static_size(size)) consider_grids(size);
+      if (is_static_size(size)) static_sizes.emplace_back(pipeline_bound(problem_, size), size);
+    }
+    std::sort(static_sizes.begin(), static_sizes.end());
+    for (const auto& [least, size] : static_sizes) {
+      if (!is_beaten(least)) consider_grids(size);
     }
     if (!is_fixed_) consider_mixed();
     if (best_.empty()) {  // no grid holds everything
-      DraftSlots slots = search_kept_slots(problem_, 0, work_);
-      equalize(problem_, multiple_, slots);
-      consider(std::move(slots), true);
+      consider(equalized(search_kept_slots(problem_, 0, work_)), true);
     }
     return best_;
   }
@@ -113,6 +116,7 @@ class PipelineSearch {
   }
 
   void consider_grids(std::int32_t size) {
+    const CellItems cells(problem_, size);
     struct Rough {
       Nanoseconds time;
       std::int32_t count;
@@ -121,7 +125,8 @@ class PipelineSearch {
     std::vector<Rough> rough;
     for (const std::int32_t count : counts_of(size)) {
       const std::vector<std::int64_t> even(static_cast<std::size_t>(count), 1);
-      if (const auto grid = find_grid(problem_, shape_of(size, count), even, bound_, 0)) {
+      const GridShape shape{.num_slots = count, .capacity = capacity_};
+      if (const auto grid = find_grid(problem_, cells, shape, even, bound_, 0)) {
         rough.push_back({grid->time, count});
       }
     }
@@ -131,33 +136,72 @@ class PipelineSearch {
     for (const Rough& chosen : rough) {
       const auto profile = slot_profile(shape_, chosen.count, problem_.options().pass,
                                         problem_.model().forward_share);
-      auto grid = find_grid(problem_, shape_of(size, chosen.count), profile, bound_,
-                            work_ * operations_per_work);
-      if (!grid) continue;
-      equalize(problem_, multiple_, grid->slots);
-      consider(std::move(grid->slots), false);
+      const GridShape shape{.num_slots = chosen.count, .capacity = capacity_};
+      auto grid = find_grid(problem_, cells, shape, profile, bound_, num_operations());
+      if (grid) consider(equalized(std::move(grid->slots)), false);
     }
   }
 
-  GridShape shape_of(std::int32_t size, std::int32_t count) const {
-    return {.size = size, .num_slots = count, .capacity = capacity_};
-  }
-
+  // Slots of groups of several sizes: those that let no item take longer than some limit.
   void consider_mixed() {
     if (problem_.options().keep_groups == KeepGroups::rank) {
-      DraftSlots slots = search_kept_slots(problem_, 0, work_);
-      equalize(problem_, multiple_, slots);
-      consider(std::move(slots), true);
+      consider(equalized(search_kept_slots(problem_, 0, work_)), true);
       return;
     }
-    const auto whole = static_cast<double>(bound_) * shape_.stages;
-    for (const std::int32_t count : counts_of(problem_.sizes().front())) {
-      DraftSlots slots = pack_slots(problem_, static_cast<Nanoseconds>(whole / count * 1.02) +
-                                                  problem_.microbatch())
-                             .slots;
-      equalize(problem_, multiple_, slots);
-      consider(std::move(slots), true);
+    struct Rough {
+      Nanoseconds time;
+      DraftSlots slots;
+    };
+    std::vector<Rough> rough;
+    const double whole = static_cast<double>(bound_) * shape_.stages;
+    for (const std::int32_t base : problem_.sizes()) {
+      if (base > max_base()) break;
+      for (double limit = static_cast<double>(bound_); limit > whole / 64; limit /= 1.5) {
+        DraftSlots slots = pack_slots(problem_, static_cast<Nanoseconds>(limit), base).slots;
+        rough.push_back({time_of_slots(slots), std::move(slots)});
+      }
     }
+    std::stable_sort(rough.begin(), rough.end(),
+                     [](const Rough& a, const Rough& b) { return a.time < b.time; });
+    constexpr std::size_t num_proper = 3;
+    for (std::size_t i = 0; i < std::min(num_proper, rough.size()); ++i) {
+      consider(equalized(std::move(rough[i].slots)), true);
+    }
+  }
+
+  // Wider cells are for grids: a node, mostly.
+  std::int32_t max_base() const { return std::max(problem_.sizes().front(), 8); }
+
+  // Of slots in which all wait for the slowest group, short ones at both ends.
+  Nanoseconds time_of_slots(const DraftSlots& slots) const {
+    std::vector<Nanoseconds> longest;
+    for (const auto& slot : slots) {
+      Nanoseconds time = 0;
+      for (const DraftGroup& group : slot) time = std::max(time, group_time(problem_, group));
+      longest.push_back(time);
+    }
+    const auto padded = (static_cast<std::int32_t>(slots.size()) + multiple_ - 1) / multiple_;
+    longest.resize(static_cast<std::size_t>(padded * multiple_), problem_.microbatch());
+    std::vector<PassCost> costs;
+    for (const std::size_t slot : small_ends(longest)) {
+      costs.push_back(split_cost(longest[slot], problem_.model().forward_share));
+    }
+    const auto count = static_cast<std::int32_t>(costs.size());
+    return PipelineTime(shape_, count, problem_.options().pass).makespan(costs);
+  }
+
+  DraftSlots equalized(DraftSlots slots) const {
+    equalize(problem_, multiple_, slots);
+    return slots;
+  }
+
+  std::int64_t num_operations() const {
+    // The default for slots that wait for each other counts more work for packing them.
+    return problem_.options().sync == Sync::microbatch ? work_ * 4 : work_ * 12;
+  }
+
+  bool is_beaten(Nanoseconds least) const {
+    return !best_.empty() && best_excess_ == 0 && best_time_ <= least;
   }
 
   // What a loader without a planner would do, where that is a plan.
@@ -187,8 +231,7 @@ class PipelineSearch {
         groups.push_back(std::move(draft));
       }
     }
-    equalize(problem_, multiple_, slots);
-    consider(std::move(slots), false);
+    consider(equalized(std::move(slots)), false);
   }
 
   void consider(DraftSlots slots, bool may_reorder) {
@@ -211,7 +254,7 @@ class PipelineSearch {
   // All ranks in one order.
   DraftSlots reordered(DraftSlots slots) {
     set_slots(problem_, slots, trial_);
-    const MicrobatchOrder order = order_slots(trial_, work_ * operations_per_work / 4);
+    const MicrobatchOrder order = order_slots(trial_, num_operations());
     if (order.order.empty()) return slots;
     DraftSlots ordered;
     for (const std::int32_t from : order.order) {
