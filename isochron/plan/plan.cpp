@@ -18,6 +18,7 @@
 #include "isochron/plan/deal.h"
 #include "isochron/plan/equal_search.h"
 #include "isochron/plan/exact.h"
+#include "isochron/plan/pipeline_bound.h"
 #include "isochron/plan/pipeline_search.h"
 #include "isochron/plan/plan_slots.h"
 #include "isochron/plan/problem.h"
@@ -161,7 +162,8 @@ std::int64_t default_effort(const Problem& problem) {
 
 // A bound of the training pass as one of the pass at hand.
 Nanoseconds bound_of_pass(const StepPlan& plan, const Problem& problem, Nanoseconds bound) {
-  if (plan.options.pass == Pass::train) return bound;
+  // Those of several stages are of the pass already.
+  if (plan.options.pass == Pass::train || plan.topology.pipeline.stages > 1) return bound;
   // Every micro-batch rounds its forward part once, down by half a nanosecond at most.
   const double forward = plan.cost.forward_share * static_cast<double>(bound);
   const double rounding = 1 + 0.5 * problem.num_items() + forward * 1e-12;
@@ -218,7 +220,10 @@ DraftSlots search_free_slots(const Problem& problem, Nanoseconds bound, std::int
 DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t effort,
                   Nanoseconds& bound) {
   const PlanOptions& options = plan.options;
-  if (plan.topology.pipeline.stages > 1) return search_pipeline(problem, plan, effort, bound);
+  if (plan.topology.pipeline.stages > 1) {
+    bound = pipeline_bound(problem);
+    return search_pipeline(problem, plan, bound, effort);
+  }
   if (options.sync == Sync::microbatch) {
     if (auto exact = find_exact_slots(problem)) {
       bound = exact->time;

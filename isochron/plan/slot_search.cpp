@@ -93,9 +93,12 @@ class SlotSearch {
     }
   }
 
-  SlotDraft within(Nanoseconds limit) {
+  SlotDraft within(Nanoseconds limit, std::int32_t base) {
+    const auto sizes = problem_.sizes();
+    const auto place =
+        static_cast<std::size_t>(std::find(sizes.begin(), sizes.end(), base) - sizes.begin());
     std::int64_t work = 0;
-    consider(build(dearest_, {.limit = limit, .idle = Idle::spread}, work));
+    consider(build(dearest_, {.base = place, .limit = limit, .idle = Idle::spread}, work));
     return draft();
   }
 
@@ -801,8 +804,8 @@ class SlotSearch {
 
 }  // namespace
 
-SlotDraft pack_slots(const Problem& problem, Nanoseconds limit) {
-  return SlotSearch(problem, 0).within(limit);
+SlotDraft pack_slots(const Problem& problem, Nanoseconds limit, std::int32_t base) {
+  return SlotSearch(problem, 0).within(limit, base);
 }
 
 SlotDraft search_slots(const Problem& problem, Nanoseconds bound, std::int64_t work) {
