@@ -1,26 +1,31 @@
 // How many micro-batches, what is in them, in which order.
 //
-// More micro-batches fill and drain a pipeline faster, and each costs its fixed part; so a few
-// numbers are tried, from what the capacity asks for to several times the stages. For each the work
-// is spread over the ranks and then, rank by rank, over the slots; the order comes from
-// order_microbatches() where ranks do not wait for each other, else from order_slots(). What the
-// simulator likes best is the answer.
+// More micro-batches fill and drain a pipeline faster, and each costs its fixed part: m of them for
+// the work W take about (W + m fixed)(1 + (stages - 1) / (virtual m)) / stages. Numbers around the
+// least of that are tried on grids of every static size, roughly; the best of a size are made
+// properly. Where sizes are dynamic, so are slots that hold a few wide groups beside many narrow
+// ones. What the simulator likes best is the answer.
 
 #include "isochron/plan/pipeline_search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <set>
 
-#include "isochron/balance/assignment.h"
-#include "isochron/plan/bounds.h"
+#include "isochron/core/order.h"
+#include "isochron/plan/baselines.h"
+#include "isochron/plan/deal.h"
 #include "isochron/plan/equal_search.h"
+#include "isochron/plan/pipeline_bound.h"
+#include "isochron/plan/pipeline_grid.h"
 #include "isochron/plan/plan_slots.h"
+#include "isochron/plan/slot_profile.h"
 #include "isochron/plan/slot_search.h"
 #include "isochron/simulate/chunk_cost.h"
 #include "isochron/simulate/order_microbatches.h"
+#include "isochron/simulate/pipeline_time.h"
 #include "isochron/simulate/simulate.h"
 
 namespace isochron {
@@ -29,152 +34,211 @@ namespace {
 
 class PipelineSearch {
  public:
-  PipelineSearch(const Problem& problem, const StepPlan& plan)
-      : problem_(problem), plan_(plan), shape_(plan.topology.pipeline) {
-    is_fixed_ = context_mode(plan.options.context).kind == ContextMode::Kind::fixed;
-    multiple_ = shape_.virtual_ > 1 ? shape_.group : 1;
-    size_ = problem.sizes().front();
-    num_cells_ = problem.num_ranks() / size_;
-  }
+  PipelineSearch(const Problem& problem, const StepPlan& plan, Nanoseconds bound, std::int64_t work)
+      : problem_(problem),
+        shape_(plan.topology.pipeline),
+        bound_(bound),
+        work_(work),
+        trial_(plan),
+        multiple_(shape_.virtual_ > 1 ? shape_.group : 1),
+        is_fixed_(context_mode(plan.options.context).kind == ContextMode::Kind::fixed),
+        capacity_(packing_capacity()) {}
 
-  // No pipeline is done before its last stage has had its first input, done all of its part and
-  // given the smallest backward back; nor before the dearest item has been through all stages.
-  Nanoseconds bound() const {
-    const Nanoseconds work = std::max(
-        equal_count_bound(problem_),
-        problem_.options().sync == Sync::microbatch ? slot_bound(problem_) : step_bound(problem_));
-    double share = 0;
-    for (std::int32_t s = 0; s < shape_.stages; ++s) {
-      double part = 0;
-      for (std::int32_t v = 0; v < shape_.virtual_; ++v) {
-        const auto chunk = static_cast<std::size_t>(v * shape_.stages + s);
-        part += shape_.shares.empty() ? 1.0 / shape_.num_chunks() : shape_.shares[chunk];
-      }
-      share = s == shape_.stages - 1 ? part : share;
+  DraftSlots run() {
+    consider_dealt();
+    std::vector<std::pair<Nanoseconds, std::int32_t>> static_sizes;  // by what they take at least
+    for (const std::int32_t size : problem_.sizes()) {
+      if (is_static_size(size)) static_sizes.emplace_back(pipeline_bound(problem_, size), size);
     }
-    const PassCost least = split_cost(problem_.microbatch(), plan_.cost.forward_share);
-    Nanoseconds fill = 0;
-    for (std::int32_t chunk = 0; chunk + 1 < shape_.stages; ++chunk) {
-      fill += chunk_cost(shape_, least.forward, chunk) + chunk_cost(shape_, least.backward, chunk) +
-              2 * shape_.transfer_ns;
+    std::sort(static_sizes.begin(), static_sizes.end());
+    for (const auto& [least, size] : static_sizes) {
+      if (!is_beaten(least)) consider_grids(size);
     }
-    if (problem_.has_speeds()) fill = 0;
-    const auto part = static_cast<Nanoseconds>(share * static_cast<double>(work) * (1 - 1e-12));
-    return std::max<Nanoseconds>(0, part - 1) + fill;
-  }
-
-  DraftSlots run(std::int64_t work) {
-    const std::int32_t fewest = fewest_slots();
-    std::set<std::int32_t> counts;
-    const std::int32_t most = std::max(fewest, problem_.num_items() / num_cells_);
-    for (const std::int32_t count :
-         {fewest, fewest + 1, shape_.stages, 2 * shape_.stages, 3 * shape_.stages,
-          4 * shape_.stages, 6 * shape_.stages, 8 * shape_.stages}) {
-      const std::int32_t clamped = std::clamp(count, fewest, most);
-      counts.insert((clamped + multiple_ - 1) / multiple_ * multiple_);
-    }
-    const std::int64_t order_work =
-        std::max<std::int64_t>(1, work / static_cast<std::int64_t>(counts.size()));
-    for (const std::int32_t count : counts) {
-      if (is_fixed_) {
-        consider(fixed_slots(count), order_work);
-      } else {
-        const double whole = static_cast<double>(equal_count_bound(problem_));
-        DraftSlots slots =
-            problem_.options().keep_groups == KeepGroups::rank
-                ? search_kept_slots(problem_, 0, work)
-                : pack_slots(problem_,
-                             static_cast<Nanoseconds>(whole / count * 1.02) + problem_.microbatch())
-                      .slots;
-        equalize(problem_, multiple_, slots);
-        consider(std::move(slots), order_work);
-      }
-    }
-    if (best_.empty()) {  // the packing of some rank failed for every number
-      DraftSlots slots = search_kept_slots(problem_, 0, work);
-      equalize(problem_, multiple_, slots);
-      consider(std::move(slots), order_work);
+    if (!is_fixed_) consider_mixed();
+    if (best_.empty()) {  // no grid holds everything
+      consider(equalized(search_kept_slots(problem_, 0, work_)), true);
     }
     return best_;
   }
 
  private:
-  std::int32_t fewest_slots() const {
-    Tokens tokens = 0;
-    for (ItemId item = 0; item < problem_.num_items(); ++item) {
-      tokens += std::min(problem_.tokens(size_, item), problem_.capacity() * problem_.num_ranks());
-    }
-    const Tokens room = problem_.capacity() * problem_.num_ranks();
-    return static_cast<std::int32_t>(std::max<Tokens>(1, (tokens + room - 1) / room));
+  // Full micro-batches in all slots in flight keep the limit on activations: a stage holds as many
+  // parts of them as there are visits between a forward and its backward.
+  Tokens packing_capacity() const {
+    const std::int64_t limit = problem_.options().max_activation_bytes;
+    const double bytes = trial_.cost.activation_bytes_per_token;
+    if (limit == 0 || bytes <= 0) return problem_.capacity();
+    double visits = static_cast<double>(num_warmup_visits(shape_, 0) + 1);
+    if (problem_.options().pass == Pass::forward) visits = 1;
+    double share = 1.0 / shape_.num_chunks();
+    for (const double given : shape_.shares) share = std::max(share, given);
+    const double tokens = static_cast<double>(limit) / (bytes * visits * share);
+    return static_cast<Tokens>(std::clamp(tokens, 1.0, static_cast<double>(problem_.capacity())));
   }
 
-  // Bundles evenly onto cells, the items of each cell evenly into `count` micro-batches. Nothing if
-  // some cell has no such packing.
-  std::optional<DraftSlots> fixed_slots(std::int32_t count) const {
-    const PriceId price = problem_.cheapest_price(size_);
-    std::vector<Nanoseconds> costs;
-    std::vector<Tokens> tokens;
+  bool is_static_size(std::int32_t size) const {
+    if (problem_.num_ranks() % size != 0) return false;
+    for (std::int32_t first = 0; first < problem_.num_ranks(); first += size) {
+      if (problem_.price_of({.first = first, .size = size}) < 0) return false;
+    }
+    for (ItemId item = 0; item < problem_.num_items(); ++item) {
+      if (!problem_.item_fits(size, item)) return false;
+    }
+    return true;
+  }
+
+  // Numbers of slots worth a try on cells of a size, multiples of the group.
+  std::vector<std::int32_t> counts_of(std::int32_t size) const {
+    const std::int32_t num_cells = problem_.num_ranks() / size;
+    const Price& price = problem_.price(problem_.cheapest_price(size));
+    double work = 0;
+    double tokens = 0;
     for (BundleId bundle = 0; bundle < problem_.num_bundles(); ++bundle) {
-      costs.push_back(problem_.cost(price, bundle));
-      Tokens sum = 0;
-      for (const ItemId item : problem_.items_of(bundle)) {
-        sum += std::min(problem_.tokens(size_, item), capacity());
-      }
-      tokens.push_back(sum);
+      work += static_cast<double>(problem_.cost(problem_.cheapest_price(size), bundle));
     }
-    const Assignment cells =
-        assign({.costs = costs, .tokens = tokens}, num_cells_, {.capacity = capacity() * count},
-               RefineGoal::largest, std::nullopt);
-    if (!cells.bin_of) return std::nullopt;
-    DraftSlots slots(static_cast<std::size_t>(count));
-    for (std::int32_t cell = 0; cell < num_cells_; ++cell) {
-      std::vector<ItemId> items;
-      for (BundleId bundle = 0; bundle < problem_.num_bundles(); ++bundle) {
-        if ((*cells.bin_of)[static_cast<std::size_t>(bundle)] != cell) continue;
-        for (const ItemId item : problem_.items_of(bundle)) items.push_back(item);
-      }
-      if (items.empty()) continue;
-      std::vector<Nanoseconds> item_costs;
-      std::vector<Tokens> item_tokens;
-      std::vector<std::int32_t> sizes;
-      for (const ItemId item : items) {
-        item_costs.push_back(problem_.item_cost(price, item));
-        item_tokens.push_back(std::min(problem_.tokens(size_, item), capacity()));
-        sizes.push_back(problem_.num_sequences(item));
-      }
-      Limits limits{.capacity = capacity()};
-      if (problem_.options().max_sequences > 0) limits.max_size = problem_.options().max_sequences;
-      if (static_cast<std::int32_t>(items.size()) >= count) limits.min_units = 1;
-      const Assignment packed = assign({.costs = item_costs, .tokens = item_tokens, .sizes = sizes},
-                                       count, limits, RefineGoal::largest, std::nullopt);
-      if (!packed.bin_of) return std::nullopt;
-      const RankRange ranks{.first = static_cast<std::int64_t>(cell) * size_, .size = size_};
-      std::vector<DraftGroup> groups(static_cast<std::size_t>(count));
-      for (std::size_t i = 0; i < items.size(); ++i) {
-        groups[static_cast<std::size_t>((*packed.bin_of)[i])].items.push_back(items[i]);
-      }
-      for (std::size_t s = 0; s < groups.size(); ++s) {
-        if (groups[s].items.empty()) continue;
-        groups[s].ranks = ranks;
-        slots[s].push_back(std::move(groups[s]));
+    for (ItemId item = 0; item < problem_.num_items(); ++item) {
+      tokens +=
+          static_cast<double>(std::min(problem_.tokens(size, item), problem_.capacity() * size));
+    }
+    const double room = static_cast<double>(capacity_) * problem_.num_ranks();
+    const double fewest = std::max(1.0, std::ceil(tokens / room));
+    const double most = std::max<double>(fewest, problem_.num_items() / num_cells);
+    const double depth = static_cast<double>(shape_.stages - 1) / shape_.virtual_;
+    const double fixed = std::max(1.0, static_cast<double>(price.fixed));
+    const double best = std::clamp(std::sqrt(work / num_cells * depth / fixed), fewest, most);
+    std::set<std::int32_t> counts;
+    for (const double count :
+         {fewest, fewest + 1, fewest + 2, best / 2, best / 1.4, best, best * 1.4, most - 1, most}) {
+      const auto whole = static_cast<std::int32_t>(std::clamp(count, fewest, most));
+      counts.insert((whole + multiple_ - 1) / multiple_ * multiple_);
+    }
+    return {counts.begin(), counts.end()};
+  }
+
+  void consider_grids(std::int32_t size) {
+    const CellItems cells(problem_, size);
+    struct Rough {
+      Nanoseconds time;
+      std::int32_t count;
+      auto operator<=>(const Rough&) const = default;
+    };
+    std::vector<Rough> rough;
+    for (const std::int32_t count : counts_of(size)) {
+      const std::vector<std::int64_t> even(static_cast<std::size_t>(count), 1);
+      const GridShape shape{.num_slots = count, .capacity = capacity_};
+      if (const auto grid = find_grid(problem_, cells, shape, even, bound_, 0)) {
+        rough.push_back({grid->time, count});
       }
     }
-    std::erase_if(slots, [](const auto& slot) { return slot.empty(); });
+    std::sort(rough.begin(), rough.end());
+    constexpr std::size_t num_proper = 2;
+    if (rough.size() > num_proper) rough.resize(num_proper);
+    for (const Rough& chosen : rough) {
+      const auto profile = slot_profile(shape_, chosen.count, problem_.options().pass,
+                                        problem_.model().forward_share);
+      const GridShape shape{.num_slots = chosen.count, .capacity = capacity_};
+      auto grid = find_grid(problem_, cells, shape, profile, bound_, num_operations());
+      if (grid) consider(equalized(std::move(grid->slots)), false);
+    }
+  }
+
+  // Slots of groups of several sizes: those that let no item take longer than some limit.
+  void consider_mixed() {
+    if (problem_.options().keep_groups == KeepGroups::rank) {
+      consider(equalized(search_kept_slots(problem_, 0, work_)), true);
+      return;
+    }
+    struct Rough {
+      Nanoseconds time;
+      DraftSlots slots;
+    };
+    std::vector<Rough> rough;
+    const double whole = static_cast<double>(bound_) * shape_.stages;
+    for (const std::int32_t base : problem_.sizes()) {
+      if (base > max_base()) break;
+      for (double limit = static_cast<double>(bound_); limit > whole / 64; limit /= 1.5) {
+        DraftSlots slots = pack_slots(problem_, static_cast<Nanoseconds>(limit), base).slots;
+        rough.push_back({time_of_slots(slots), std::move(slots)});
+      }
+    }
+    std::stable_sort(rough.begin(), rough.end(),
+                     [](const Rough& a, const Rough& b) { return a.time < b.time; });
+    constexpr std::size_t num_proper = 3;
+    for (std::size_t i = 0; i < std::min(num_proper, rough.size()); ++i) {
+      consider(equalized(std::move(rough[i].slots)), true);
+    }
+  }
+
+  // Wider cells are for grids: a node, mostly.
+  std::int32_t max_base() const { return std::max(problem_.sizes().front(), 8); }
+
+  // Of slots in which all wait for the slowest group, short ones at both ends.
+  Nanoseconds time_of_slots(const DraftSlots& slots) const {
+    std::vector<Nanoseconds> longest;
+    for (const auto& slot : slots) {
+      Nanoseconds time = 0;
+      for (const DraftGroup& group : slot) time = std::max(time, group_time(problem_, group));
+      longest.push_back(time);
+    }
+    const auto padded = (static_cast<std::int32_t>(slots.size()) + multiple_ - 1) / multiple_;
+    longest.resize(static_cast<std::size_t>(padded * multiple_), problem_.microbatch());
+    std::vector<PassCost> costs;
+    for (const std::size_t slot : small_ends(longest)) {
+      costs.push_back(split_cost(longest[slot], problem_.model().forward_share));
+    }
+    const auto count = static_cast<std::int32_t>(costs.size());
+    return PipelineTime(shape_, count, problem_.options().pass).makespan(costs);
+  }
+
+  DraftSlots equalized(DraftSlots slots) const {
     equalize(problem_, multiple_, slots);
     return slots;
   }
 
-  Tokens capacity() const { return problem_.capacity() * size_; }
+  std::int64_t num_operations() const {
+    // The default for slots that wait for each other counts more work for packing them.
+    return problem_.options().sync == Sync::microbatch ? work_ * 4 : work_ * 12;
+  }
 
-  void consider(std::optional<DraftSlots> slots, std::int64_t order_work) {
-    if (!slots) return;
-    StepPlan trial = plan_;
-    DraftSlots ordered = problem_.options().sync == Sync::step && is_fixed_
-                             ? ordered_by_cell(*slots, order_work)
-                             : ordered_by_slot(*slots, trial, order_work);
-    set_slots(problem_, ordered, trial);
-    const Timeline timeline = simulate(trial);
+  bool is_beaten(Nanoseconds least) const {
+    return !best_.empty() && best_excess_ == 0 && best_time_ <= least;
+  }
+
+  // What a loader without a planner would do, where that is a plan.
+  void consider_dealt() {
+    const PlanOptions& options = problem_.options();
+    const bool is_whole =
+        trial_.batch.lengths.size() + static_cast<std::size_t>(trial_.padding_rows) ==
+        static_cast<std::size_t>(problem_.num_items());
+    if (options.keep_groups != KeepGroups::none || !is_whole) {
+      if (is_fixed_) consider(deal_in_order(problem_), false);
+      return;
+    }
+    const StepPlan naive = naive_plan(trial_.batch, trial_.topology, trial_.cost, options, bound_);
+    const auto sizes = problem_.sizes();
+    DraftSlots slots;
+    for (const Slot& slot : naive.microbatches) {
+      auto& groups = slots.emplace_back();
+      for (const ContextGroup& group : slot) {
+        if (group.sequences.empty()) continue;
+        DraftGroup draft{.ranks = group.ranks};
+        for (const SequenceId id : group.sequences) draft.items.push_back(id.value());
+        const auto size = static_cast<std::int32_t>(group.ranks.size);
+        const bool fits = std::find(sizes.begin(), sizes.end(), size) != sizes.end() &&
+                          std::all_of(draft.items.begin(), draft.items.end(),
+                                      [&](ItemId item) { return problem_.item_fits(size, item); });
+        if (!fits) return;
+        groups.push_back(std::move(draft));
+      }
+    }
+    consider(equalized(std::move(slots)), false);
+  }
+
+  void consider(DraftSlots slots, bool may_reorder) {
     const std::int64_t limit = problem_.options().max_activation_bytes;
+    if (may_reorder || limit > 0) slots = reordered(std::move(slots));
+    set_slots(problem_, slots, trial_);
+    const Timeline timeline = simulate(trial_);
     const std::int64_t peak = *std::max_element(timeline.peak_activation_bytes.begin(),
                                                 timeline.peak_activation_bytes.end());
     const std::int64_t excess = limit == 0 ? 0 : std::max<std::int64_t>(0, peak - limit);
@@ -184,73 +248,29 @@ class PipelineSearch {
     }
     best_excess_ = excess;
     best_time_ = timeline.step_ns;
-    best_ = std::move(ordered);
-  }
-
-  PipelineItem pipeline_item(const DraftGroup& group) const {
-    Tokens tokens = 0;
-    const auto size = static_cast<std::int32_t>(group.ranks.size);
-    for (const ItemId item : group.items) tokens += problem_.tokens(size, item);
-    const Nanoseconds time = group_time(problem_, group);
-    PassCost cost = split_cost(time, plan_.cost.forward_share);
-    if (plan_.options.pass == Pass::forward) cost.backward = 0;
-    return {.cost = cost,
-            .activation_bytes =
-                static_cast<double>(tokens) / size * plan_.cost.activation_bytes_per_token};
-  }
-
-  // Every cell in its own order.
-  DraftSlots ordered_by_cell(const DraftSlots& slots, std::int64_t work) const {
-    DraftSlots ordered(slots.size());
-    std::vector<std::vector<const DraftGroup*>> of_rank(
-        static_cast<std::size_t>(problem_.num_ranks()));
-    for (const auto& slot : slots) {
-      for (const DraftGroup& group : slot) {
-        of_rank[static_cast<std::size_t>(group.ranks.first)].push_back(&group);
-      }
-    }
-    for (std::size_t first = 0; first < of_rank.size(); ++first) {
-      // A placeholder of a static group stands for each of its ranks: all keep one order.
-      if (of_rank[first].size() != slots.size() || first % static_cast<std::size_t>(size_) != 0)
-        continue;
-      std::vector<PipelineItem> items;
-      for (const DraftGroup* group : of_rank[first]) items.push_back(pipeline_item(*group));
-      const MicrobatchOrder order =
-          order_microbatches(items, shape_,
-                             {.pass = plan_.options.pass,
-                              .max_activation_bytes = problem_.options().max_activation_bytes,
-                              .max_work = std::max<std::int64_t>(1, work / num_cells_)});
-      for (std::size_t s = 0; s < slots.size(); ++s) {
-        const std::size_t from = order.order.empty() ? s : static_cast<std::size_t>(order.order[s]);
-        for (const DraftGroup& group : slots[from]) {
-          if (group.ranks.first >= static_cast<std::int64_t>(first) &&
-              group.ranks.first < static_cast<std::int64_t>(first) + size_) {
-            ordered[s].push_back(group);
-          }
-        }
-      }
-    }
-    return ordered;
+    best_ = std::move(slots);
   }
 
   // All ranks in one order.
-  DraftSlots ordered_by_slot(const DraftSlots& slots, StepPlan& trial, std::int64_t work) const {
-    set_slots(problem_, slots, trial);
-    const MicrobatchOrder order = order_slots(trial, std::max<std::int64_t>(1, work));
+  DraftSlots reordered(DraftSlots slots) {
+    set_slots(problem_, slots, trial_);
+    const MicrobatchOrder order = order_slots(trial_, num_operations());
     if (order.order.empty()) return slots;
     DraftSlots ordered;
-    for (const std::int32_t from : order.order)
-      ordered.push_back(slots[static_cast<std::size_t>(from)]);
+    for (const std::int32_t from : order.order) {
+      ordered.push_back(std::move(slots[static_cast<std::size_t>(from)]));
+    }
     return ordered;
   }
 
   const Problem& problem_;
-  const StepPlan& plan_;
   const PipelineShape& shape_;
-  bool is_fixed_ = true;
-  std::int32_t multiple_ = 1;
-  std::int32_t size_ = 1;
-  std::int32_t num_cells_ = 1;
+  Nanoseconds bound_;
+  std::int64_t work_;
+  StepPlan trial_;
+  std::int32_t multiple_;
+  bool is_fixed_;
+  Tokens capacity_;  // of a rank, that keeps the limit on activations too
   DraftSlots best_;
   Nanoseconds best_time_ = 0;
   std::int64_t best_excess_ = 0;
@@ -258,11 +278,9 @@ class PipelineSearch {
 
 }  // namespace
 
-DraftSlots search_pipeline(const Problem& problem, const StepPlan& plan, std::int64_t work,
-                           Nanoseconds& bound) {
-  PipelineSearch search(problem, plan);
-  bound = search.bound();
-  return search.run(work);
+DraftSlots search_pipeline(const Problem& problem, const StepPlan& plan, Nanoseconds bound,
+                           std::int64_t work) {
+  return PipelineSearch(problem, plan, bound, work).run();
 }
 
 }  // namespace isochron

@@ -18,6 +18,7 @@
 #include "isochron/plan/deal.h"
 #include "isochron/plan/equal_search.h"
 #include "isochron/plan/exact.h"
+#include "isochron/plan/pipeline_bound.h"
 #include "isochron/plan/pipeline_search.h"
 #include "isochron/plan/plan_slots.h"
 #include "isochron/plan/problem.h"
@@ -156,12 +157,13 @@ std::optional<std::string> apply_oversize(const StepPlan& plan, Problem& problem
 std::int64_t default_effort(const Problem& problem) {
   const auto count = static_cast<std::int64_t>(problem.num_items());
   const bool is_packing = problem.options().sync == Sync::microbatch;
-  return is_packing ? 100'000 + 120 * count : 30'000 + 40 * count;
+  return is_packing ? 60'000 + 100 * count : 30'000 + 40 * count;
 }
 
 // A bound of the training pass as one of the pass at hand.
 Nanoseconds bound_of_pass(const StepPlan& plan, const Problem& problem, Nanoseconds bound) {
-  if (plan.options.pass == Pass::train) return bound;
+  // Those of several stages are of the pass already.
+  if (plan.options.pass == Pass::train || plan.topology.pipeline.stages > 1) return bound;
   // Every micro-batch rounds its forward part once, down by half a nanosecond at most.
   const double forward = plan.cost.forward_share * static_cast<double>(bound);
   const double rounding = 1 + 0.5 * problem.num_items() + forward * 1e-12;
@@ -218,7 +220,10 @@ DraftSlots search_free_slots(const Problem& problem, Nanoseconds bound, std::int
 DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t effort,
                   Nanoseconds& bound) {
   const PlanOptions& options = plan.options;
-  if (plan.topology.pipeline.stages > 1) return search_pipeline(problem, plan, effort, bound);
+  if (plan.topology.pipeline.stages > 1) {
+    bound = pipeline_bound(problem);
+    return search_pipeline(problem, plan, bound, effort);
+  }
   if (options.sync == Sync::microbatch) {
     if (auto exact = find_exact_slots(problem)) {
       bound = exact->time;
@@ -226,9 +231,16 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
       return exact->slots;
     }
     bound = slot_bound(problem);
-    DraftSlots slots = options.keep_groups == KeepGroups::rank
-                           ? search_kept_slots(problem, bound, effort)
-                           : search_free_slots(problem, bound, effort);
+    DraftSlots slots;
+    if (options.keep_groups == KeepGroups::rank || problem.has_speeds()) {
+      slots = search_kept_slots(problem, bound, effort);  // every rank has its own pace, or its own
+    }
+    if (options.keep_groups != KeepGroups::rank) {
+      DraftSlots free = search_free_slots(problem, bound, effort);
+      if (slots.empty() || slots_time(problem, free) < slots_time(problem, slots)) {
+        slots = std::move(free);
+      }
+    }
     equalize(problem, 1, slots);
     return slots;
   }

@@ -10,7 +10,6 @@
 #include "isochron/plan/step_search.h"
 
 #include <algorithm>
-#include <deque>
 #include <limits>
 #include <numeric>
 #include <tuple>
@@ -71,7 +70,7 @@ class StepSearch {
     double excess = 0;
     const std::int64_t first_work = work / 2;
     const std::int64_t later_work = work / 6;
-    for (std::int32_t round = 0; round < 3 || work > 0; ++round) {
+    for (std::int32_t round = 0; round == 0 || work > 0; ++round) {
       constexpr double excesses[] = {1e-5, 0.002, 0.01, 0.03, 0.08, 0.2};
       if (round < 6) {
         excess = excesses[round];
@@ -446,12 +445,15 @@ class StepSearch {
       }
       return;
     }
-    std::deque<std::size_t> falling;
+    // Ranks that may still be the highest of a window, highest first.
+    falling_.resize(count);
+    std::size_t head = 0;
+    std::size_t tail = 0;
     for (std::size_t r = 0; r < count; ++r) {
-      while (!falling.empty() && height_[falling.back()] <= height_[r]) falling.pop_back();
-      falling.push_back(r);
-      if (falling.front() + w <= r) falling.pop_front();
-      if (r + 1 >= w) window_[r + 1 - w] = height_[falling.front()];
+      while (tail > head && height_[falling_[tail - 1]] <= height_[r]) --tail;
+      falling_[tail++] = r;
+      if (falling_[head] + w <= r) ++head;
+      if (r + 1 >= w) window_[r + 1 - w] = height_[falling_[head]];
     }
   }
 
@@ -623,6 +625,7 @@ class StepSearch {
   std::vector<Nanoseconds> height_;
   std::vector<Nanoseconds> prefix_;
   std::vector<Nanoseconds> window_;
+  std::vector<std::size_t> falling_;
   std::vector<std::int32_t> top_of_;  // the wide group on top of each rank
   bool is_nested_ = false;
   std::vector<std::vector<Block>> blocks_;  // of each size, if groups nest
