@@ -25,6 +25,8 @@
 #include "isochron/core/random.h"
 #include "isochron/cost/cost_model.h"
 #include "isochron/pack/pack.h"
+#include "isochron/plan/plan.h"
+#include "tests/support/step_question.h"
 
 namespace isochron {
 namespace {
@@ -80,6 +82,8 @@ void add(Hash& hash, const Packing& packing) {
   hash.add(packing.oversized);
   hash.add(packing.dropped);
 }
+
+void add(Hash& hash, const StepPlan& plan) { hash.add(to_json(plan)); }
 
 struct Instance {
   std::string name;
@@ -209,6 +213,30 @@ void answer_pack(Lines& lines) {
   }
 }
 
+// Steps under every combination of options, and a large one in every mode with all else left alone.
+void answer_steps(Lines& lines) {
+  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+    const StepQuestion question = random_step_question(seed);
+    answer(lines, "step " + std::to_string(seed), [&] {
+      return plan_step(question.batch, question.topology, question.cost, question.options);
+    });
+  }
+  Batch batch;
+  batch.lengths = long_tailed_lengths(256, 7);
+  const CostModel cost = cost_preset("qwen3-8b_h100");
+  for (const std::string context : {"static:4", "dynamic", "dynamic:any"}) {
+    for (const Sync sync : {Sync::step, Sync::microbatch}) {
+      for (const std::int32_t stages : {1, 4}) {
+        const Topology topology = {.ranks = 32, .capacity = 16'384, .pipeline = {.stages = stages}};
+        const PlanOptions options = {.context = context, .sync = sync, .oversize = Oversize::alone};
+        answer(lines,
+               "step " + context + " " + std::string(name_of(sync)) + " " + std::to_string(stages),
+               [&] { return plan_step(batch, topology, cost, options); });
+      }
+    }
+  }
+}
+
 // Costs so large that the last bit of a double is above one nanosecond: rounding hides nothing.
 CostModel unrounded_model() {
   return {.name = "unrounded",
@@ -264,6 +292,7 @@ Lines all_answers() {
   answer_balance(lines);
   answer_pack(lines);
   answer_large(lines);
+  answer_steps(lines);
   answer_cost(lines, unrounded_model(), 30);
   for (const std::string& name : cost_names()) answer_cost(lines, cost_preset(name), 20);
   return lines;

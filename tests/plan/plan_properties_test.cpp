@@ -40,11 +40,11 @@ TEST(PlanProperties, MoreEffortIsFasterOnAverage) {
   int num_compared = 0;
   int num_slower = 0;
   double sum = 0;
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
     StepQuestion question = random_step_question(seed);
     question.options.effort = 300;
     const StepPlan little = answer(question);
-    question.options.effort = 30'000;
+    question.options.effort = 10'000;
     const StepPlan much = answer(question);
     EXPECT_EQ(has_plan(little), has_plan(much)) << "seed " << seed << ": " << question;
     if (!has_plan(little) || little.dropped != much.dropped) continue;
@@ -60,7 +60,7 @@ TEST(PlanProperties, GroupsOfAnySizeAreFasterThanAlignedOnesOnAverage) {
   int num_compared = 0;
   int num_slower = 0;
   double sum = 0;
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
     StepQuestion question = random_step_question(seed);
     if (question.topology.pipeline.stages > 1) continue;
     question.options.short_ = Short::empty;
@@ -83,7 +83,7 @@ TEST(PlanProperties, GroupsOfAnySizeAreFasterThanAlignedOnesOnAverage) {
 
 TEST(PlanProperties, NoDynamicPlanIsSlowerThanAStaticOne) {
   int num_compared = 0;
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
     StepQuestion question = random_step_question(seed);
     if (question.topology.pipeline.stages > 1) continue;
     question.options = {.context = seed % 2 == 0 ? "dynamic" : "dynamic:any",
@@ -111,11 +111,12 @@ TEST(PlanProperties, NoDynamicPlanIsSlowerThanAStaticOne) {
 // The baselines are compared where they keep all that was asked.
 TEST(PlanProperties, NoPlanIsSlowerThanWhatItReplaces) {
   int num_compared = 0;
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
     StepQuestion question = random_step_question(seed);
     if (question.topology.pipeline.stages > 1 || question.cost.context[0].links.size() < 2)
       continue;
     question.options.balance = true;
+    question.options.effort.reset();
     const StepPlan plan = answer(question);
     if (!has_plan(plan) || !plan.dropped.empty()) continue;
     const auto compare = [&](const char* name, StepPlan other) {
