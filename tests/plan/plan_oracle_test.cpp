@@ -27,9 +27,14 @@ struct Aim {
   double max = 1;
 };
 
+// What the searches reach, with a margin, so that a loss is noticed.
 constexpr Aim exact = {1, 1};
-constexpr Aim near = {1.001, 1.03};  // groups of any size, which cross each other
-constexpr Aim close = {1.01, 1.1};   // rules that no aim is stated for
+constexpr Aim nearly_exact = {1.0005, 1.005};
+constexpr Aim nested = {1.003, 1.2};     // groups that nest, whose members alone wait
+constexpr Aim crossing = {1.01, 1.25};   // groups of any size, which cross each other
+constexpr Aim lockstep = {1.006, 1.3};   // all ranks wait after every slot
+constexpr Aim restricted = {1.01, 1.5};  // further rules
+constexpr Aim pipelined = {1.003, 1.1};
 
 void expect_bracketed(const StepQuestion& question, const StepPlan& plan, Nanoseconds best) {
   EXPECT_LE(plan.lower_bound_ns, best);
@@ -85,24 +90,26 @@ TEST(PlanOracle, StepWithOneRankASequence) {
 
 TEST(PlanOracle, StepWithFixedGroups) {
   expect_near_the_best("step, static:2", {.options = {.context = "static:2"}}, exact);
-  expect_near_the_best("step, static:3", {.options = {.context = "static:3"}}, exact, 100);
+  expect_near_the_best("step, static:3", {.options = {.context = "static:3"}}, nearly_exact, 100);
 }
 
 TEST(PlanOracle, StepWithAlignedGroups) {
   expect_near_the_best("step, aligned, 8 ranks",
                        {.most_sequences = 10, .least_ranks = 8, .options = {.context = aligned}},
-                       exact, 300);
-  expect_near_the_best("step, aligned, 1 to 8 ranks", {.options = {.context = aligned}}, exact);
+                       nested, 300);
+  expect_near_the_best("step, aligned, 1 to 8 ranks", {.options = {.context = aligned}}, nested);
 }
 
 TEST(PlanOracle, StepWithGroupsOfAnySize) {
   expect_near_the_best("step, any, 8 ranks",
-                       {.most_sequences = 8, .least_ranks = 8, .options = {.context = any}}, near);
+                       {.most_sequences = 8, .least_ranks = 8, .options = {.context = any}},
+                       crossing);
   expect_near_the_best("step, any, 8 ranks, 10 sequences",
-                       {.most_sequences = 10, .least_ranks = 8, .options = {.context = any}}, near,
-                       40);
+                       {.most_sequences = 10, .least_ranks = 8, .options = {.context = any}},
+                       crossing, 40);
   expect_near_the_best("step, any, 1 to 7 ranks",
-                       {.most_sequences = 8, .most_ranks = 7, .options = {.context = any}}, near);
+                       {.most_sequences = 8, .most_ranks = 7, .options = {.context = any}},
+                       crossing);
 }
 
 TEST(PlanOracle, Microbatch) {
@@ -112,9 +119,9 @@ TEST(PlanOracle, Microbatch) {
                          .has_wide_choice = context != "static:1"};
   };
   expect_near_the_best("microbatch, static:1", shape("static:1"), exact);
-  expect_near_the_best("microbatch, static:2", shape("static:2"), exact);
-  expect_near_the_best("microbatch, aligned", shape(aligned), exact, 300);
-  expect_near_the_best("microbatch, any", shape(any), exact, 300);
+  expect_near_the_best("microbatch, static:2", shape("static:2"), nearly_exact);
+  expect_near_the_best("microbatch, aligned", shape(aligned), lockstep, 150);
+  expect_near_the_best("microbatch, any", shape(any), lockstep, 150);
 }
 
 TEST(PlanOracle, EqualCounts) {
@@ -124,24 +131,24 @@ TEST(PlanOracle, EqualCounts) {
                          .options = {.context = context, .counts = Counts::equal, .short_ = short_},
                          .has_wide_choice = context != "static:1"};
   };
-  expect_near_the_best("step, equal counts, static:1", shape("static:1", Short::empty), close);
-  expect_near_the_best("step, equal counts, aligned", shape(aligned, Short::empty), close);
-  expect_near_the_best("step, equal counts, any", shape(any, Short::empty), close, 100);
-  expect_near_the_best("step, equal counts, short error", shape("static:1", Short::error), close);
-  expect_near_the_best("step, equal counts, short drop", shape("static:1", Short::drop), close);
-  QuestionShape lockstep = shape("static:1", Short::drop);
-  lockstep.options.sync = Sync::microbatch;
-  expect_near_the_best("microbatch, short drop", lockstep, close);
-  lockstep.options.short_ = Short::error;
-  expect_near_the_best("microbatch, short error", lockstep, close);
+  expect_near_the_best("step, equal counts, static:1", shape("static:1", Short::empty), exact);
+  expect_near_the_best("step, equal counts, aligned", shape(aligned, Short::empty), lockstep, 100);
+  expect_near_the_best("step, equal counts, any", shape(any, Short::empty), lockstep, 100);
+  expect_near_the_best("step, equal counts, short error", shape("static:1", Short::error), exact);
+  expect_near_the_best("step, equal counts, short drop", shape("static:1", Short::drop), exact);
+  QuestionShape waiting = shape("static:1", Short::drop);
+  waiting.options.sync = Sync::microbatch;
+  expect_near_the_best("microbatch, short drop", waiting, exact);
+  waiting.options.short_ = Short::error;
+  expect_near_the_best("microbatch, short error", waiting, exact);
 }
 
-// Each policy with both kinds of waiting, on aligned groups.
-void expect_near_the_best_with(const std::string& name, QuestionShape shape,
-                               std::uint64_t num_questions = 200) {
+// Each policy with both kinds of waiting.
+void expect_near_the_best_with(const std::string& name, QuestionShape shape, Aim aim = restricted,
+                               std::uint64_t num_questions = 100) {
   for (const Sync sync : {Sync::step, Sync::microbatch}) {
     shape.options.sync = sync;
-    expect_near_the_best((std::string(name_of(sync)) + ", " + name).c_str(), shape, close,
+    expect_near_the_best((std::string(name_of(sync)) + ", " + name).c_str(), shape, aim,
                          num_questions);
   }
 }
@@ -165,8 +172,8 @@ TEST(PlanOracle, LimitsOnTheSizeOfGroups) {
 }
 
 TEST(PlanOracle, OversizedAlone) {
-  expect_near_the_best_with("alone, static:1",
-                            {.options = {.context = "static:1", .oversize = Oversize::alone}});
+  expect_near_the_best_with(
+      "alone, static:1", {.options = {.context = "static:1", .oversize = Oversize::alone}}, exact);
   expect_near_the_best_with("alone, aligned",
                             {.options = {.context = aligned, .oversize = Oversize::alone}});
 }
@@ -176,9 +183,11 @@ TEST(PlanOracle, KeptGroups) {
     QuestionShape shape{.most_ranks = 6, .options = {.context = context}, .has_groups = true};
     shape.has_wide_choice = context == aligned;
     shape.options.keep_groups = KeepGroups::rank;
-    expect_near_the_best_with("keep rank, " + context, shape);
+    expect_near_the_best_with("keep rank, " + context, shape,
+                              context == aligned ? restricted : nearly_exact);
     shape.options.keep_groups = KeepGroups::microbatch;
-    expect_near_the_best_with("keep microbatch, " + context, shape);
+    expect_near_the_best_with("keep microbatch, " + context, shape,
+                              context == aligned ? restricted : exact);
   }
 }
 
@@ -199,12 +208,12 @@ TEST(PlanOracle, Stages) {
     const std::string name = std::to_string(stages) + " stages, ";
     QuestionShape shape{
         .most_sequences = 4, .most_ranks = 3, .stages = stages, .has_wide_choice = false};
-    expect_near_the_best_with(name + "static:1", shape, 100);
+    expect_near_the_best_with(name + "static:1", shape, pipelined, 40);
     shape = {
         .most_sequences = 4, .most_ranks = 4, .options = {.context = aligned}, .stages = stages};
-    expect_near_the_best_with(name + "aligned", shape, 100);
+    expect_near_the_best_with(name + "aligned", shape, pipelined, 40);
     shape.options.pass = Pass::forward;
-    expect_near_the_best_with(name + "forward", shape, 100);
+    expect_near_the_best_with(name + "forward", shape, pipelined, 40);
   }
 }
 
