@@ -193,6 +193,30 @@ Nanoseconds Problem::cost(PriceId id, BundleId bundle) const {
   return cost;
 }
 
+Nanoseconds Problem::group_cost(RankRange ranks, std::span<const ItemId> items) const {
+  const PriceId id = price_of(ranks);
+  if (ranks.size == 1 || cost_.context.size() == 1) {
+    Nanoseconds time = price(id).fixed;
+    for (const ItemId item : items) time += item_cost(id, item);
+    return time;
+  }
+  Nanoseconds least = -1;
+  for (std::size_t e = 0; e < cost_.context.size(); ++e) {
+    const auto link = find_link(cost_.context[e], ranks);
+    if (!link) continue;
+    Price exchange = price(id);
+    exchange.exchange = static_cast<std::int32_t>(e);
+    Nanoseconds time = microbatch_ + link_latency(*link);
+    for (const ItemId item : items) {
+      for (const SequenceId sequence : work_.items[static_cast<std::size_t>(item)]) {
+        time += sequence_cost_at(exchange, sequence.index());
+      }
+    }
+    if (least < 0 || time < least) least = time;
+  }
+  return least;
+}
+
 Nanoseconds Problem::least_cost(std::int32_t size, BundleId bundle) const {
   if (size == 1 || cost_.context.size() == 1) return cost(cheapest_price(size), bundle);
   // Several exchanges: the one that is cheapest for this bundle may not be the price's.

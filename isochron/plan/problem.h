@@ -89,6 +89,8 @@ class Problem {
   // What a bundle or an item costs each rank of a group, without the fixed part.
   [[nodiscard]] Nanoseconds cost(PriceId price, BundleId bundle) const;
   [[nodiscard]] Nanoseconds item_cost(PriceId price, ItemId item) const;
+  // A micro-batch of these items on a group, by the exchange that is cheapest for it.
+  [[nodiscard]] Nanoseconds group_cost(RankRange ranks, std::span<const ItemId> items) const;
   // No group of this size, wherever it stands and however it exchanges, is cheaper. Negative if
   // the size does not admit the bundle.
   [[nodiscard]] Nanoseconds least_cost(std::int32_t size, BundleId bundle) const;
@@ -133,7 +135,7 @@ class Problem {
   bool has_ordered_links_ = true;
   bool is_everywhere_ = true;
   std::vector<std::int32_t> sizes_;
-  std::vector<PriceId> cheapest_;  // of each size
+  std::vector<PriceId> cheapest_;      // of each size
   std::vector<Tokens> tokens_of_one_;  // padded tokens of each item on one rank
   bool is_plain_ = true;               // every bundle is one item
   mutable std::vector<Price> prices_;
