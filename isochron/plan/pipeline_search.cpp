@@ -41,11 +41,35 @@ class PipelineSearch {
         work_(work),
         trial_(plan),
         multiple_(shape_.virtual_ > 1 ? shape_.group : 1),
-        is_fixed_(context_mode(plan.options.context).kind == ContextMode::Kind::fixed),
-        capacity_(packing_capacity()) {}
+        is_fixed_(context_mode(problem.options().context).kind == ContextMode::Kind::fixed),
+        capacity_(problem.capacity()) {}
 
   DraftSlots run() {
     consider_dealt();
+    consider_all();
+    if (best_excess_ > 0) {
+      capacity_ = capacity_within_memory();
+      consider_all();
+    }
+    return best_;
+  }
+
+ private:
+  // Full micro-batches in all slots in flight keep the limit on activations: a stage holds as many
+  // parts of them as there are visits between a forward and its backward.
+  Tokens capacity_within_memory() const {
+    const std::int64_t limit = problem_.options().max_activation_bytes;
+    const double bytes = trial_.cost.activation_bytes_per_token;
+    if (limit == 0 || bytes <= 0) return problem_.capacity();
+    double visits = static_cast<double>(num_warmup_visits(shape_, 0) + 1);
+    if (problem_.options().pass == Pass::forward) visits = 1;
+    double share = 1.0 / shape_.num_chunks();
+    for (const double given : shape_.shares) share = std::max(share, given);
+    const double tokens = static_cast<double>(limit) / (bytes * visits * share);
+    return static_cast<Tokens>(std::clamp(tokens, 1.0, static_cast<double>(problem_.capacity())));
+  }
+
+  void consider_all() {
     std::vector<std::pair<Nanoseconds, std::int32_t>> static_sizes;  // by what they take at least
     for (const std::int32_t size : problem_.sizes()) {
       if (is_static_size(size)) static_sizes.emplace_back(pipeline_bound(problem_, size), size);
@@ -58,22 +82,6 @@ class PipelineSearch {
     if (best_.empty()) {  // no grid holds everything
       consider(equalized(search_kept_slots(problem_, 0, work_)), true);
     }
-    return best_;
-  }
-
- private:
-  // Full micro-batches in all slots in flight keep the limit on activations: a stage holds as many
-  // parts of them as there are visits between a forward and its backward.
-  Tokens packing_capacity() const {
-    const std::int64_t limit = problem_.options().max_activation_bytes;
-    const double bytes = trial_.cost.activation_bytes_per_token;
-    if (limit == 0 || bytes <= 0) return problem_.capacity();
-    double visits = static_cast<double>(num_warmup_visits(shape_, 0) + 1);
-    if (problem_.options().pass == Pass::forward) visits = 1;
-    double share = 1.0 / shape_.num_chunks();
-    for (const double given : shape_.shares) share = std::max(share, given);
-    const double tokens = static_cast<double>(limit) / (bytes * visits * share);
-    return static_cast<Tokens>(std::clamp(tokens, 1.0, static_cast<double>(problem_.capacity())));
   }
 
   bool is_static_size(std::int32_t size) const {
@@ -101,7 +109,9 @@ class PipelineSearch {
           static_cast<double>(std::min(problem_.tokens(size, item), problem_.capacity() * size));
     }
     const double room = static_cast<double>(capacity_) * problem_.num_ranks();
-    const double fewest = std::max(1.0, std::ceil(tokens / room));
+    // More slots than some cell has items would be idle.
+    const double enough = (problem_.num_items() + num_cells - 1) / num_cells;
+    const double fewest = std::clamp(std::ceil(tokens / room), 1.0, enough);
     const double most = std::max<double>(fewest, problem_.num_items() / num_cells);
     const double depth = static_cast<double>(shape_.stages - 1) / shape_.virtual_;
     const double fixed = std::max(1.0, static_cast<double>(price.fixed));
@@ -251,14 +261,63 @@ class PipelineSearch {
     best_ = std::move(slots);
   }
 
-  // All ranks in one order.
   DraftSlots reordered(DraftSlots slots) {
+    const bool is_by_cell = is_fixed_ && problem_.options().sync == Sync::step;
+    return is_by_cell ? reordered_by_cell(slots) : reordered_by_slot(std::move(slots));
+  }
+
+  // All ranks in one order.
+  DraftSlots reordered_by_slot(DraftSlots slots) {
     set_slots(problem_, slots, trial_);
     const MicrobatchOrder order = order_slots(trial_, num_operations());
     if (order.order.empty()) return slots;
     DraftSlots ordered;
     for (const std::int32_t from : order.order) {
       ordered.push_back(std::move(slots[static_cast<std::size_t>(from)]));
+    }
+    return ordered;
+  }
+
+  PipelineItem pipeline_item(const DraftGroup& group) const {
+    const auto size = static_cast<std::int32_t>(group.ranks.size);
+    Tokens tokens = 0;
+    for (const ItemId item : group.items) {
+      for (const SequenceId id : problem_.work().items[static_cast<std::size_t>(item)]) {
+        tokens += padded_length(problem_.work().lengths[id.index()], size,
+                                problem_.options().tensor_parallel);
+      }
+    }
+    PassCost cost = split_cost(group_time(problem_, group), problem_.model().forward_share);
+    if (problem_.options().pass == Pass::forward) cost.backward = 0;
+    return {.cost = cost,
+            .activation_bytes =
+                static_cast<double>(tokens / size) * problem_.model().activation_bytes_per_token};
+  }
+
+  // Every cell in its own order; the placeholders of a cell, one for each of its ranks, stay
+  // together.
+  DraftSlots reordered_by_cell(const DraftSlots& slots) const {
+    const std::int64_t size = problem_.sizes().front();
+    const std::int64_t num_cells = problem_.num_ranks() / size;
+    DraftSlots ordered(slots.size());
+    for (std::int64_t cell = 0; cell < num_cells; ++cell) {
+      std::vector<std::vector<const DraftGroup*>> groups(slots.size());
+      std::vector<PipelineItem> items;
+      for (std::size_t s = 0; s < slots.size(); ++s) {
+        for (const DraftGroup& group : slots[s]) {
+          if (group.ranks.first / size == cell) groups[s].push_back(&group);
+        }
+        items.push_back(pipeline_item(*groups[s].front()));
+      }
+      const MicrobatchOrder order =
+          order_microbatches(items, shape_,
+                             {.pass = problem_.options().pass,
+                              .max_activation_bytes = problem_.options().max_activation_bytes,
+                              .max_work = num_operations() / num_cells});
+      for (std::size_t s = 0; s < slots.size(); ++s) {
+        const std::size_t from = order.order.empty() ? s : static_cast<std::size_t>(order.order[s]);
+        for (const DraftGroup* group : groups[from]) ordered[s].push_back(*group);
+      }
     }
     return ordered;
   }
@@ -270,7 +329,7 @@ class PipelineSearch {
   StepPlan trial_;
   std::int32_t multiple_;
   bool is_fixed_;
-  Tokens capacity_;  // of a rank, that keeps the limit on activations too
+  Tokens capacity_;  // of a rank, for micro-batches of several items
   DraftSlots best_;
   Nanoseconds best_time_ = 0;
   std::int64_t best_excess_ = 0;
