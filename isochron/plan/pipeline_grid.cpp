@@ -157,8 +157,10 @@ class GridSearch {
       const bool is_full = bins_.size() <= static_cast<std::size_t>(problem_.num_items());
       (is_full ? limits.min_units : limits.max_units) = static_cast<std::int32_t>(num_slots_);
     }
-    return assign({.costs = costs, .tokens = volumes}, static_cast<std::int32_t>(num_cells_),
-                  limits, RefineGoal::largest, 8 * static_cast<std::int64_t>(costs.size()))
+    const Units units{.costs = costs, .tokens = volumes};
+    const auto num_bins = static_cast<std::int32_t>(num_cells_);
+    return assign(units, num_bins, limits, RefineGoal::largest,
+                  8 * static_cast<std::int64_t>(costs.size()))
         .bin_of;
   }
 
@@ -252,12 +254,14 @@ class GridSearch {
       const MicrobatchOrder best = order_microbatches(
           items, pipeline_, {.pass = problem_.options().pass, .max_work = share});
       if (best.order.empty() || best.time_ns >= times_[line]) return;
-      std::vector<Bin> old = bins_;
+      std::vector<Bin> old(num_slots_);
       for (std::size_t cell = 0; cell < num_cells_; ++cell) {
         if (!meets() && cell != line) continue;
+        for (std::size_t slot = 0; slot < num_slots_; ++slot)
+          std::swap(old[slot], bin({cell, slot}));
         for (std::size_t slot = 0; slot < num_slots_; ++slot) {
           const auto from = static_cast<std::size_t>(best.order[slot]);
-          bin({cell, slot}) = std::move(old[cell * num_slots_ + from]);
+          bin({cell, slot}) = std::move(old[from]);
           if (meets()) slowest_[slot] = items[from].cost;
         }
       }

@@ -50,10 +50,9 @@ struct Grid {
   Nanoseconds time = 0;  // of simulate(), if each bin holds something
 };
 
-// Spreads the items over the cells and those of a cell over its slots
-// by the parts of `profile`. Then moves and exchanges items and reorders slots while that is not
-// slower, until the time meets `bound` or `work` operations were played. None if some item found no
-// room.
+// Spreads the items over the cells and those of a cell over its slots by the parts of `profile`.
+// Then moves and exchanges items and reorders slots while that is not slower, until the time meets
+// `bound` or `work` operations were played. None if some item found no room.
 [[nodiscard]] std::optional<Grid> find_grid(const Problem& problem, const CellItems& cells,
                                             const GridShape& shape,
                                             std::span<const std::int64_t> profile,

@@ -10,7 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -42,7 +42,8 @@ class PipelineSearch {
         trial_(plan),
         multiple_(shape_.virtual_ > 1 ? shape_.group : 1),
         is_fixed_(context_mode(problem.options().context).kind == ContextMode::Kind::fixed),
-        capacity_(problem.capacity()) {}
+        capacity_(problem.capacity()),
+        best_size_(problem.sizes().front()) {}
 
   DraftSlots run() {
     consider_dealt();
@@ -118,7 +119,7 @@ class PipelineSearch {
     const double best = std::clamp(std::sqrt(work / num_cells * depth / fixed), fewest, most);
     std::set<std::int32_t> counts;
     for (const double count :
-         {fewest, fewest + 1, fewest + 2, best / 2, best / 1.4, best, best * 1.4, most - 1, most}) {
+         {fewest, fewest + 1, fewest + 2, best / 2, best / 1.4, best, best * 1.4, most}) {
       const auto whole = static_cast<std::int32_t>(std::clamp(count, fewest, most));
       counts.insert((whole + multiple_ - 1) / multiple_ * multiple_);
     }
@@ -132,11 +133,10 @@ class PipelineSearch {
       std::int32_t count;
       auto operator<=>(const Rough&) const = default;
     };
+    // Equal slots say little of what exchanges make of them: all numbers get a few.
     std::vector<Rough> rough;
     for (const std::int32_t count : counts_of(size)) {
-      const std::vector<std::int64_t> even(static_cast<std::size_t>(count), 1);
-      const GridShape shape{.num_slots = count, .capacity = capacity_};
-      if (const auto grid = find_grid(problem_, cells, shape, even, bound_, 0)) {
+      if (const auto grid = grid_of(cells, count, num_operations() / 8)) {
         rough.push_back({grid->time, count});
       }
     }
@@ -144,12 +144,19 @@ class PipelineSearch {
     constexpr std::size_t num_proper = 2;
     if (rough.size() > num_proper) rough.resize(num_proper);
     for (const Rough& chosen : rough) {
-      const auto profile = slot_profile(shape_, chosen.count, problem_.options().pass,
-                                        problem_.model().forward_share);
-      const GridShape shape{.num_slots = chosen.count, .capacity = capacity_};
-      auto grid = find_grid(problem_, cells, shape, profile, bound_, num_operations());
-      if (grid) consider(equalized(std::move(grid->slots)), false);
+      auto grid = grid_of(cells, chosen.count, num_operations());
+      if (grid && consider(equalized(std::move(grid->slots)), false)) best_size_ = size;
     }
+  }
+
+  std::optional<Grid> grid_of(const CellItems& cells, std::int32_t count, std::int64_t work) {
+    auto [profile, is_new] = profiles_.try_emplace(count);
+    if (is_new) {
+      profile->second =
+          slot_profile(shape_, count, problem_.options().pass, problem_.model().forward_share);
+    }
+    return find_grid(problem_, cells, {.num_slots = count, .capacity = capacity_}, profile->second,
+                     bound_, work);
   }
 
   // Slots of groups of several sizes: those that let no item take longer than some limit.
@@ -164,9 +171,10 @@ class PipelineSearch {
     };
     std::vector<Rough> rough;
     const double whole = static_cast<double>(bound_) * shape_.stages;
+    std::set<std::int32_t> bases = {problem_.sizes().front(), best_size_, best_size_ / 2};
     for (const std::int32_t base : problem_.sizes()) {
-      if (base > max_base()) break;
-      for (double limit = static_cast<double>(bound_); limit > whole / 64; limit /= 1.5) {
+      if (!bases.contains(base)) continue;
+      for (double limit = static_cast<double>(bound_); limit > whole / 64; limit /= 1.6) {
         DraftSlots slots = pack_slots(problem_, static_cast<Nanoseconds>(limit), base).slots;
         rough.push_back({time_of_slots(slots), std::move(slots)});
       }
@@ -178,9 +186,6 @@ class PipelineSearch {
       consider(equalized(std::move(rough[i].slots)), true);
     }
   }
-
-  // Wider cells are for grids: a node, mostly.
-  std::int32_t max_base() const { return std::max(problem_.sizes().front(), 8); }
 
   // Of slots in which all wait for the slowest group, short ones at both ends.
   Nanoseconds time_of_slots(const DraftSlots& slots) const {
@@ -207,7 +212,7 @@ class PipelineSearch {
 
   std::int64_t num_operations() const {
     // The default for slots that wait for each other counts more work for packing them.
-    return problem_.options().sync == Sync::microbatch ? work_ * 4 : work_ * 12;
+    return problem_.options().sync == Sync::microbatch ? work_ * 3 : work_ * 8;
   }
 
   bool is_beaten(Nanoseconds least) const {
@@ -220,10 +225,8 @@ class PipelineSearch {
     const bool is_whole =
         trial_.batch.lengths.size() + static_cast<std::size_t>(trial_.padding_rows) ==
         static_cast<std::size_t>(problem_.num_items());
-    if (options.keep_groups != KeepGroups::none || !is_whole) {
-      if (is_fixed_) consider(deal_in_order(problem_), false);
-      return;
-    }
+    if (is_fixed_) consider(deal_in_order(problem_), false);
+    if (options.keep_groups != KeepGroups::none || !is_whole) return;
     const StepPlan naive = naive_plan(trial_.batch, trial_.topology, trial_.cost, options, bound_);
     const auto sizes = problem_.sizes();
     DraftSlots slots;
@@ -244,7 +247,8 @@ class PipelineSearch {
     consider(equalized(std::move(slots)), false);
   }
 
-  void consider(DraftSlots slots, bool may_reorder) {
+  // Whether they are better than the best so far.
+  bool consider(DraftSlots slots, bool may_reorder) {
     const std::int64_t limit = problem_.options().max_activation_bytes;
     if (may_reorder || limit > 0) slots = reordered(std::move(slots));
     set_slots(problem_, slots, trial_);
@@ -254,11 +258,12 @@ class PipelineSearch {
     const std::int64_t excess = limit == 0 ? 0 : std::max<std::int64_t>(0, peak - limit);
     if (!best_.empty() &&
         std::pair(excess, timeline.step_ns) >= std::pair(best_excess_, best_time_)) {
-      return;
+      return false;
     }
     best_excess_ = excess;
     best_time_ = timeline.step_ns;
     best_ = std::move(slots);
+    return true;
   }
 
   DraftSlots reordered(DraftSlots slots) {
@@ -329,7 +334,9 @@ class PipelineSearch {
   StepPlan trial_;
   std::int32_t multiple_;
   bool is_fixed_;
-  Tokens capacity_;  // of a rank, for micro-batches of several items
+  Tokens capacity_;         // of a rank, for micro-batches of several items
+  std::int32_t best_size_;  // of grids
+  std::map<std::int32_t, std::vector<std::int64_t>> profiles_;  // by the number of slots
   DraftSlots best_;
   Nanoseconds best_time_ = 0;
   std::int64_t best_excess_ = 0;
