@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -170,13 +171,19 @@ class PipelineSearch {
       DraftSlots slots;
     };
     std::vector<Rough> rough;
-    const double whole = static_cast<double>(bound_) * shape_.stages;
-    std::set<std::int32_t> bases = {problem_.sizes().front(), best_size_, best_size_ / 2};
+    Nanoseconds best = std::numeric_limits<Nanoseconds>::max();
+    const std::set<std::int32_t> bases = {problem_.sizes().front(), best_size_, best_size_ / 2};
     for (const std::int32_t base : problem_.sizes()) {
       if (!bases.contains(base)) continue;
-      for (double limit = static_cast<double>(bound_); limit > whole / 64; limit /= 1.6) {
-        DraftSlots slots = pack_slots(problem_, static_cast<Nanoseconds>(limit), base).slots;
+      // The shorter the limit the wider the groups, which costs more and more.
+      constexpr int max_limits = 10;
+      Nanoseconds limit = bound_;
+      for (int i = 0; i < max_limits; ++i) {
+        DraftSlots slots = pack_slots(problem_, limit, base).slots;
+        if (pass_time(slots_time(problem_, slots)) / shape_.stages > best) break;
+        limit = std::min(limit, longest_group(slots)) * 4 / 5;
         rough.push_back({time_of_slots(slots), std::move(slots)});
+        best = std::min(best, rough.back().time);
       }
     }
     std::stable_sort(rough.begin(), rough.end(),
@@ -185,6 +192,20 @@ class PipelineSearch {
     for (std::size_t i = 0; i < std::min(num_proper, rough.size()); ++i) {
       consider(equalized(std::move(rough[i].slots)), true);
     }
+  }
+
+  Nanoseconds pass_time(Nanoseconds cost) const {
+    return problem_.options().pass == Pass::train
+               ? cost
+               : split_cost(cost, problem_.model().forward_share).forward;
+  }
+
+  Nanoseconds longest_group(const DraftSlots& slots) const {
+    Nanoseconds longest = 0;
+    for (const auto& slot : slots) {
+      for (const DraftGroup& group : slot) longest = std::max(longest, group_time(problem_, group));
+    }
+    return longest;
   }
 
   // Of slots in which all wait for the slowest group, short ones at both ends.
@@ -200,6 +221,7 @@ class PipelineSearch {
     std::vector<PassCost> costs;
     for (const std::size_t slot : small_ends(longest)) {
       costs.push_back(split_cost(longest[slot], problem_.model().forward_share));
+      if (problem_.options().pass == Pass::forward) costs.back().backward = 0;
     }
     const auto count = static_cast<std::int32_t>(costs.size());
     return PipelineTime(shape_, count, problem_.options().pass).makespan(costs);
