@@ -43,6 +43,7 @@ class CellItems {
 struct GridShape {
   std::int32_t num_slots = 1;  // a multiple of pipeline.group
   Tokens capacity = 0;         // of a rank; only micro-batches of one item may exceed it
+  bool is_rough = false;       // items go to the cells by longest_first() alone
 };
 
 struct Grid {

@@ -137,7 +137,7 @@ class PipelineSearch {
     // Equal slots say little of what exchanges make of them: all numbers get a few.
     std::vector<Rough> rough;
     for (const std::int32_t count : counts_of(size)) {
-      if (const auto grid = grid_of(cells, count, num_operations() / 8)) {
+      if (const auto grid = grid_of(cells, count, true)) {
         rough.push_back({grid->time, count});
       }
     }
@@ -145,19 +145,20 @@ class PipelineSearch {
     constexpr std::size_t num_proper = 2;
     if (rough.size() > num_proper) rough.resize(num_proper);
     for (const Rough& chosen : rough) {
-      auto grid = grid_of(cells, chosen.count, num_operations());
+      auto grid = grid_of(cells, chosen.count, false);
       if (grid && consider(equalized(std::move(grid->slots)), false)) best_size_ = size;
     }
   }
 
-  std::optional<Grid> grid_of(const CellItems& cells, std::int32_t count, std::int64_t work) {
+  std::optional<Grid> grid_of(const CellItems& cells, std::int32_t count, bool is_rough) {
     auto [profile, is_new] = profiles_.try_emplace(count);
     if (is_new) {
       profile->second =
           slot_profile(shape_, count, problem_.options().pass, problem_.model().forward_share);
     }
-    return find_grid(problem_, cells, {.num_slots = count, .capacity = capacity_}, profile->second,
-                     bound_, work);
+    return find_grid(problem_, cells,
+                     {.num_slots = count, .capacity = capacity_, .is_rough = is_rough},
+                     profile->second, bound_, is_rough ? num_operations() / 8 : num_operations());
   }
 
   // Slots of groups of several sizes: those that let no item take longer than some limit.

@@ -379,8 +379,9 @@ DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t
   for (const std::int32_t size : problem.sizes()) {
     const auto fixed = with_static_size(plan, problem, size);
     if (fixed == nullptr) continue;
-    Nanoseconds fixed_bound = 0;
-    DraftSlots slots = search(plan, *fixed, effort, fixed_bound);
+    const Nanoseconds fixed_bound = pipeline_bound(*fixed);
+    if (least.first == 0 && least.second <= fixed_bound) continue;
+    DraftSlots slots = search_pipeline(*fixed, plan, fixed_bound, effort);
     slots = polished(plan, *fixed, std::move(slots), effort, fixed_bound);
     if (const auto found = score(slots); found < least) {
       least = found;

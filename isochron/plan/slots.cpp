@@ -113,11 +113,12 @@ DraftSlots slots_of(const Problem& problem, const Draft& draft) {
 }
 
 Nanoseconds group_time(const Problem& problem, const DraftGroup& group) {
-  if (group.items.empty()) return problem.microbatch();
+  const double slowness = problem.slowness(group.ranks);
+  if (group.items.empty()) return Problem::slowed(problem.microbatch(), slowness);
   const PriceId price = problem.price_of(group.ranks);
   Nanoseconds time = problem.price(price).fixed;
   for (const ItemId item : group.items) time += problem.item_cost(price, item);
-  return Problem::slowed(time, problem.slowness(group.ranks));
+  return Problem::slowed(time, slowness);
 }
 
 Nanoseconds slots_time(const Problem& problem, const DraftSlots& slots) {

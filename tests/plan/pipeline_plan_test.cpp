@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 #include <string>
@@ -52,6 +53,21 @@ StepPlan checked_plan(const Batch& batch, const Topology& topology, const CostMo
 
 bool has_plan(const StepPlan& plan) { return !plan.microbatches.empty(); }
 
+// Virtual stages, transfers and unequal chunks, now and then.
+void set_shape(Random& random, PipelineShape& shape) {
+  if (random.below(3) == 0) {
+    shape.virtual_ = 2;
+    shape.group = shape.stages;
+  }
+  if (random.below(4) == 0) shape.transfer_ns = random.between(0, 20'000'000);
+  if (random.below(4) == 0) {
+    std::vector<double> weights(static_cast<std::size_t>(shape.num_chunks()));
+    for (double& weight : weights) weight = 0.5 + random.unit();
+    const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+    for (const double weight : weights) shape.shares.push_back(weight / sum);
+  }
+}
+
 // A question with stages, larger than what can be searched through.
 TinyQuestion random_pipeline(std::uint64_t seed, const std::string& context, Sync sync) {
   Random random(seed);
@@ -65,19 +81,7 @@ TinyQuestion random_pipeline(std::uint64_t seed, const std::string& context, Syn
                              .stages = stages,
                              .has_extra_costs = random.below(4) == 0,
                              .has_wide_choice = context == "dynamic"});
-  PipelineShape& shape = question.topology.pipeline;
-  if (random.below(3) == 0) {
-    shape.virtual_ = 2;
-    shape.group = stages;
-  }
-  if (random.below(4) == 0) shape.transfer_ns = random.between(0, 20'000'000);
-  if (random.below(4) == 0) {
-    const auto count = static_cast<std::size_t>(shape.num_chunks());
-    std::vector<double> weights(count);
-    for (double& weight : weights) weight = 0.5 + random.unit();
-    const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
-    for (const double weight : weights) shape.shares.push_back(weight / sum);
-  }
+  set_shape(random, question.topology.pipeline);
   question.options.effort = 4000;  // enough for promises that hold whatever the effort
   if (random.below(4) == 0) question.options.pass = Pass::forward;
   if (random.below(4) == 0) question.options.max_sequences = 3;
@@ -273,6 +277,98 @@ TEST(PipelinePlan, KeepsAnyLimitOnActivationsOrSaysThatItFoundNoOrder) {
     }
   });
   EXPECT_GT(num_kept, 0);
+}
+
+// The least time of all ways to put the sequences of a question without context groups into up to
+// `max_slots` slots of its ranks, by trying them all.
+Nanoseconds best_of_all(const TinyQuestion& question, std::int32_t max_slots) {
+  const Topology& topology = question.topology;
+  const PipelineShape& shape = topology.pipeline;
+  const auto& lengths = question.batch.lengths;
+  const auto ranks = static_cast<std::size_t>(topology.ranks);
+  const bool meets = question.options.sync == Sync::microbatch;
+  Nanoseconds best = max_total_cost;
+  for (std::int32_t count = shape.group; count <= max_slots; count += shape.group) {
+    const auto num_slots = static_cast<std::size_t>(count);
+    PipelineTime time(shape, count, question.options.pass);
+    std::vector<std::size_t> place(lengths.size(), 0);  // rank and slot of each sequence
+    for (bool is_last = false; !is_last;) {
+      std::vector<Nanoseconds> costs(ranks * num_slots, microbatch_cost(question.cost));
+      std::vector<Tokens> tokens(costs.size(), 0);
+      for (std::size_t i = 0; i < lengths.size(); ++i) {
+        costs[place[i]] += sequence_cost(question.cost, lengths[i], 0);
+        tokens[place[i]] += lengths[i];
+      }
+      if (*std::max_element(tokens.begin(), tokens.end()) <= topology.capacity) {
+        std::vector<PassCost> slowest(num_slots);
+        Nanoseconds longest = 0;
+        for (std::size_t rank = 0; rank < ranks; ++rank) {
+          std::vector<PassCost> passes;
+          for (std::size_t slot = 0; slot < num_slots; ++slot) {
+            const double pace = topology.rank_speed.empty() ? 1 : topology.rank_speed[rank];
+            const Nanoseconds cost = costs[rank * num_slots + slot];
+            PassCost pass =
+                split_cost(pace != 1 ? std::llround(static_cast<double>(cost) * (1 / pace)) : cost,
+                           question.cost.forward_share);
+            if (question.options.pass == Pass::forward) pass.backward = 0;
+            passes.push_back(pass);
+            slowest[slot].forward = std::max(slowest[slot].forward, pass.forward);
+            slowest[slot].backward = std::max(slowest[slot].backward, pass.backward);
+          }
+          if (!meets) longest = std::max(longest, time.makespan(passes));
+        }
+        best = std::min(best, meets ? time.makespan(slowest) : longest);
+      }
+      is_last = true;  // the next way: count up
+      for (std::size_t& digit : place) {
+        if (++digit < costs.size()) {
+          is_last = false;
+          break;
+        }
+        digit = 0;
+      }
+    }
+  }
+  return best;
+}
+
+TEST(PipelineBound, HoldsForEveryPlanOfFewSequences) {
+  double sum = 0;
+  double worst = 1;
+  int num_plans = 0;
+  for (std::uint64_t seed = 0; seed < num_instances(150); ++seed) {
+    Random random(seed);
+    const auto stages = static_cast<std::int32_t>(random.between(2, 4));
+    TinyQuestion question = random_question(
+        seed, {.most_sequences = 4,
+               .most_ranks = 2,
+               .options = {.sync = random.below(2) == 0 ? Sync::step : Sync::microbatch,
+                           .pass = random.below(3) == 0 ? Pass::forward : Pass::train},
+               .stages = stages,
+               .has_speeds = random.below(4) == 0,
+               .has_wide_choice = false});
+    set_shape(random, question.topology.pipeline);
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << question << " virtual "
+                                    << question.topology.pipeline.virtual_ << " transfer "
+                                    << question.topology.pipeline.transfer_ns << " shares "
+                                    << testing::PrintToString(question.topology.pipeline.shares));
+    const StepPlan plan =
+        checked_plan(question.batch, question.topology, question.cost, question.options);
+    ASSERT_TRUE(has_plan(plan)) << plan.reason;
+    const PipelineShape& shape = question.topology.pipeline;
+    const auto count = static_cast<std::int32_t>(question.batch.lengths.size());
+    const std::int32_t max_slots = (count + shape.group - 1) / shape.group * shape.group;
+    const Nanoseconds best = best_of_all(question, max_slots);
+    EXPECT_LE(plan.lower_bound_ns, best);
+    // Ways that leave more slots idle than a plan may are among all.
+    EXPECT_GE(plan.predicted_step_ns, best);
+    const double ratio = static_cast<double>(plan.predicted_step_ns) / static_cast<double>(best);
+    sum += ratio;
+    worst = std::max(worst, ratio);
+    ++num_plans;
+  }
+  EXPECT_LE(sum / num_plans, 1.02);
+  EXPECT_LE(worst, 1.5);
 }
 
 TEST(SlotProfile, ShortEndsBeatEqualSlots) {
