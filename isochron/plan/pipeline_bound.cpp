@@ -67,14 +67,13 @@ class PipelineBound {
   Nanoseconds bound(Nanoseconds at_least) const {
     auto whole = static_cast<double>(at_least);
     if (!problem_.has_speeds()) whole = std::max(whole, area_ / speed_ + fixed_);
-    double best = std::max(stage_bound(whole), item_bound());
+    double best = stage_bound(whole);
     if (shape_.virtual_ == 1 && !problem_.has_speeds()) best = std::max(best, long_slots_bound());
     if (shape_.virtual_ == 1 && shape_.shares.empty()) {
       best = std::max(best, num_slots_bound(whole));
     }
-    // A training pass that runs all of a cost loses nothing to rounding; others a part of a
-    // nanosecond for each slot, which is in the bounds of their own.
-    return std::max<Nanoseconds>(0, static_cast<Nanoseconds>(best * (1 - slack)));
+    return std::max({Nanoseconds{0}, static_cast<Nanoseconds>(best * (1 - slack)),
+                     static_cast<Nanoseconds>(item_bound())});
   }
 
  private:

@@ -45,6 +45,7 @@ class GridSearch {
         num_slots_(static_cast<std::size_t>(shape.num_slots)),
         num_cells_(cells.num_cells()),
         capacity_(shape.capacity * cells.size()),
+        is_rough_(shape.is_rough),
         pipeline_(problem.topology().pipeline),
         time_(pipeline_, shape.num_slots, problem.options().pass),
         bins_(num_cells_ * num_slots_),
@@ -103,11 +104,9 @@ class GridSearch {
   }
 
   void set_pass(std::size_t cell, Bin& changed) const {
-    Nanoseconds cost = problem_.microbatch();
-    if (!changed.items.empty()) {
-      cost =
-          Problem::slowed(cells_.fixed(cell) + changed.cost, problem_.slowness(cells_.ranks(cell)));
-    }
+    const Nanoseconds even =
+        changed.items.empty() ? problem_.microbatch() : cells_.fixed(cell) + changed.cost;
+    const Nanoseconds cost = Problem::slowed(even, problem_.slowness(cells_.ranks(cell)));
     changed.pass = split_cost(cost, problem_.model().forward_share);
     if (problem_.options().pass == Pass::forward) changed.pass.backward = 0;
   }
@@ -157,8 +156,13 @@ class GridSearch {
       const bool is_full = bins_.size() <= static_cast<std::size_t>(problem_.num_items());
       (is_full ? limits.min_units : limits.max_units) = static_cast<std::int32_t>(num_slots_);
     }
-    return assign({.costs = costs, .tokens = volumes}, static_cast<std::int32_t>(num_cells_),
-                  limits, RefineGoal::largest, 8 * static_cast<std::int64_t>(costs.size()))
+    const Units units{.costs = costs, .tokens = volumes};
+    const auto num_bins = static_cast<std::int32_t>(num_cells_);
+    if (is_rough_) {
+      if (auto found = longest_first(units, dearest_first(costs), num_bins, limits)) return found;
+    }
+    return assign(units, num_bins, limits, RefineGoal::largest,
+                  8 * static_cast<std::int64_t>(costs.size()))
         .bin_of;
   }
 
@@ -252,12 +256,14 @@ class GridSearch {
       const MicrobatchOrder best = order_microbatches(
           items, pipeline_, {.pass = problem_.options().pass, .max_work = share});
       if (best.order.empty() || best.time_ns >= times_[line]) return;
-      std::vector<Bin> old = bins_;
+      std::vector<Bin> old(num_slots_);
       for (std::size_t cell = 0; cell < num_cells_; ++cell) {
         if (!meets() && cell != line) continue;
+        for (std::size_t slot = 0; slot < num_slots_; ++slot)
+          std::swap(old[slot], bin({cell, slot}));
         for (std::size_t slot = 0; slot < num_slots_; ++slot) {
           const auto from = static_cast<std::size_t>(best.order[slot]);
-          bin({cell, slot}) = std::move(old[cell * num_slots_ + from]);
+          bin({cell, slot}) = std::move(old[from]);
           if (meets()) slowest_[slot] = items[from].cost;
         }
       }
@@ -404,6 +410,7 @@ class GridSearch {
   std::size_t num_slots_;
   std::size_t num_cells_;
   Tokens capacity_;  // of a cell
+  bool is_rough_;
   const PipelineShape& pipeline_;
   PipelineTime time_;
   std::vector<Bin> bins_;           // by cell, then slot

@@ -43,6 +43,7 @@ class CellItems {
 struct GridShape {
   std::int32_t num_slots = 1;  // a multiple of pipeline.group
   Tokens capacity = 0;         // of a rank; only micro-batches of one item may exceed it
+  bool is_rough = false;       // items go to the cells by longest_first() alone
 };
 
 struct Grid {
@@ -50,10 +51,9 @@ struct Grid {
   Nanoseconds time = 0;  // of simulate(), if each bin holds something
 };
 
-// Spreads the items over the cells and those of a cell over its slots
-// by the parts of `profile`. Then moves and exchanges items and reorders slots while that is not
-// slower, until the time meets `bound` or `work` operations were played. None if some item found no
-// room.
+// Spreads the items over the cells and those of a cell over its slots by the parts of `profile`.
+// Then moves and exchanges items and reorders slots while that is not slower, until the time meets
+// `bound` or `work` operations were played. None if some item found no room.
 [[nodiscard]] std::optional<Grid> find_grid(const Problem& problem, const CellItems& cells,
                                             const GridShape& shape,
                                             std::span<const std::int64_t> profile,

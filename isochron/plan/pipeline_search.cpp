@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -41,11 +42,36 @@ class PipelineSearch {
         work_(work),
         trial_(plan),
         multiple_(shape_.virtual_ > 1 ? shape_.group : 1),
-        is_fixed_(context_mode(plan.options.context).kind == ContextMode::Kind::fixed),
-        capacity_(packing_capacity()) {}
+        is_fixed_(context_mode(problem.options().context).kind == ContextMode::Kind::fixed),
+        capacity_(problem.capacity()),
+        best_size_(problem.sizes().front()) {}
 
   DraftSlots run() {
     consider_dealt();
+    consider_all();
+    if (best_excess_ > 0) {
+      capacity_ = capacity_within_memory();
+      consider_all();
+    }
+    return best_;
+  }
+
+ private:
+  // Full micro-batches in all slots in flight keep the limit on activations: a stage holds as many
+  // parts of them as there are visits between a forward and its backward.
+  Tokens capacity_within_memory() const {
+    const std::int64_t limit = problem_.options().max_activation_bytes;
+    const double bytes = trial_.cost.activation_bytes_per_token;
+    if (limit == 0 || bytes <= 0) return problem_.capacity();
+    double visits = static_cast<double>(num_warmup_visits(shape_, 0) + 1);
+    if (problem_.options().pass == Pass::forward) visits = 1;
+    double share = 1.0 / shape_.num_chunks();
+    for (const double given : shape_.shares) share = std::max(share, given);
+    const double tokens = static_cast<double>(limit) / (bytes * visits * share);
+    return static_cast<Tokens>(std::clamp(tokens, 1.0, static_cast<double>(problem_.capacity())));
+  }
+
+  void consider_all() {
     std::vector<std::pair<Nanoseconds, std::int32_t>> static_sizes;  // by what they take at least
     for (const std::int32_t size : problem_.sizes()) {
       if (is_static_size(size)) static_sizes.emplace_back(pipeline_bound(problem_, size), size);
@@ -58,22 +84,6 @@ class PipelineSearch {
     if (best_.empty()) {  // no grid holds everything
       consider(equalized(search_kept_slots(problem_, 0, work_)), true);
     }
-    return best_;
-  }
-
- private:
-  // Full micro-batches in all slots in flight keep the limit on activations: a stage holds as many
-  // parts of them as there are visits between a forward and its backward.
-  Tokens packing_capacity() const {
-    const std::int64_t limit = problem_.options().max_activation_bytes;
-    const double bytes = trial_.cost.activation_bytes_per_token;
-    if (limit == 0 || bytes <= 0) return problem_.capacity();
-    double visits = static_cast<double>(num_warmup_visits(shape_, 0) + 1);
-    if (problem_.options().pass == Pass::forward) visits = 1;
-    double share = 1.0 / shape_.num_chunks();
-    for (const double given : shape_.shares) share = std::max(share, given);
-    const double tokens = static_cast<double>(limit) / (bytes * visits * share);
-    return static_cast<Tokens>(std::clamp(tokens, 1.0, static_cast<double>(problem_.capacity())));
   }
 
   bool is_static_size(std::int32_t size) const {
@@ -101,14 +111,16 @@ class PipelineSearch {
           static_cast<double>(std::min(problem_.tokens(size, item), problem_.capacity() * size));
     }
     const double room = static_cast<double>(capacity_) * problem_.num_ranks();
-    const double fewest = std::max(1.0, std::ceil(tokens / room));
+    // More slots than some cell has items would be idle.
+    const double enough = (problem_.num_items() + num_cells - 1) / num_cells;
+    const double fewest = std::clamp(std::ceil(tokens / room), 1.0, enough);
     const double most = std::max<double>(fewest, problem_.num_items() / num_cells);
     const double depth = static_cast<double>(shape_.stages - 1) / shape_.virtual_;
     const double fixed = std::max(1.0, static_cast<double>(price.fixed));
     const double best = std::clamp(std::sqrt(work / num_cells * depth / fixed), fewest, most);
     std::set<std::int32_t> counts;
     for (const double count :
-         {fewest, fewest + 1, fewest + 2, best / 2, best / 1.4, best, best * 1.4, most - 1, most}) {
+         {fewest, fewest + 1, fewest + 2, best / 2, best / 1.4, best, best * 1.4, most}) {
       const auto whole = static_cast<std::int32_t>(std::clamp(count, fewest, most));
       counts.insert((whole + multiple_ - 1) / multiple_ * multiple_);
     }
@@ -122,11 +134,10 @@ class PipelineSearch {
       std::int32_t count;
       auto operator<=>(const Rough&) const = default;
     };
+    // Equal slots say little of what exchanges make of them: all numbers get a few.
     std::vector<Rough> rough;
     for (const std::int32_t count : counts_of(size)) {
-      const std::vector<std::int64_t> even(static_cast<std::size_t>(count), 1);
-      const GridShape shape{.num_slots = count, .capacity = capacity_};
-      if (const auto grid = find_grid(problem_, cells, shape, even, bound_, 0)) {
+      if (const auto grid = grid_of(cells, count, true)) {
         rough.push_back({grid->time, count});
       }
     }
@@ -134,12 +145,20 @@ class PipelineSearch {
     constexpr std::size_t num_proper = 2;
     if (rough.size() > num_proper) rough.resize(num_proper);
     for (const Rough& chosen : rough) {
-      const auto profile = slot_profile(shape_, chosen.count, problem_.options().pass,
-                                        problem_.model().forward_share);
-      const GridShape shape{.num_slots = chosen.count, .capacity = capacity_};
-      auto grid = find_grid(problem_, cells, shape, profile, bound_, num_operations());
-      if (grid) consider(equalized(std::move(grid->slots)), false);
+      auto grid = grid_of(cells, chosen.count, false);
+      if (grid && consider(equalized(std::move(grid->slots)), false)) best_size_ = size;
     }
+  }
+
+  std::optional<Grid> grid_of(const CellItems& cells, std::int32_t count, bool is_rough) {
+    auto [profile, is_new] = profiles_.try_emplace(count);
+    if (is_new) {
+      profile->second =
+          slot_profile(shape_, count, problem_.options().pass, problem_.model().forward_share);
+    }
+    return find_grid(problem_, cells,
+                     {.num_slots = count, .capacity = capacity_, .is_rough = is_rough},
+                     profile->second, bound_, is_rough ? num_operations() / 8 : num_operations());
   }
 
   // Slots of groups of several sizes: those that let no item take longer than some limit.
@@ -153,12 +172,19 @@ class PipelineSearch {
       DraftSlots slots;
     };
     std::vector<Rough> rough;
-    const double whole = static_cast<double>(bound_) * shape_.stages;
+    Nanoseconds best = std::numeric_limits<Nanoseconds>::max();
+    const std::set<std::int32_t> bases = {problem_.sizes().front(), best_size_, best_size_ / 2};
     for (const std::int32_t base : problem_.sizes()) {
-      if (base > max_base()) break;
-      for (double limit = static_cast<double>(bound_); limit > whole / 64; limit /= 1.5) {
-        DraftSlots slots = pack_slots(problem_, static_cast<Nanoseconds>(limit), base).slots;
+      if (!bases.contains(base)) continue;
+      // The shorter the limit the wider the groups, which costs more and more.
+      constexpr int max_limits = 10;
+      Nanoseconds limit = bound_;
+      for (int i = 0; i < max_limits; ++i) {
+        DraftSlots slots = pack_slots(problem_, limit, base).slots;
+        if (pass_time(slots_time(problem_, slots)) / shape_.stages > best) break;
+        limit = std::min(limit, longest_group(slots)) * 4 / 5;
         rough.push_back({time_of_slots(slots), std::move(slots)});
+        best = std::min(best, rough.back().time);
       }
     }
     std::stable_sort(rough.begin(), rough.end(),
@@ -169,8 +195,19 @@ class PipelineSearch {
     }
   }
 
-  // Wider cells are for grids: a node, mostly.
-  std::int32_t max_base() const { return std::max(problem_.sizes().front(), 8); }
+  Nanoseconds pass_time(Nanoseconds cost) const {
+    return problem_.options().pass == Pass::train
+               ? cost
+               : split_cost(cost, problem_.model().forward_share).forward;
+  }
+
+  Nanoseconds longest_group(const DraftSlots& slots) const {
+    Nanoseconds longest = 0;
+    for (const auto& slot : slots) {
+      for (const DraftGroup& group : slot) longest = std::max(longest, group_time(problem_, group));
+    }
+    return longest;
+  }
 
   // Of slots in which all wait for the slowest group, short ones at both ends.
   Nanoseconds time_of_slots(const DraftSlots& slots) const {
@@ -185,6 +222,7 @@ class PipelineSearch {
     std::vector<PassCost> costs;
     for (const std::size_t slot : small_ends(longest)) {
       costs.push_back(split_cost(longest[slot], problem_.model().forward_share));
+      if (problem_.options().pass == Pass::forward) costs.back().backward = 0;
     }
     const auto count = static_cast<std::int32_t>(costs.size());
     return PipelineTime(shape_, count, problem_.options().pass).makespan(costs);
@@ -197,7 +235,7 @@ class PipelineSearch {
 
   std::int64_t num_operations() const {
     // The default for slots that wait for each other counts more work for packing them.
-    return problem_.options().sync == Sync::microbatch ? work_ * 4 : work_ * 12;
+    return problem_.options().sync == Sync::microbatch ? work_ * 3 : work_ * 8;
   }
 
   bool is_beaten(Nanoseconds least) const {
@@ -210,10 +248,8 @@ class PipelineSearch {
     const bool is_whole =
         trial_.batch.lengths.size() + static_cast<std::size_t>(trial_.padding_rows) ==
         static_cast<std::size_t>(problem_.num_items());
-    if (options.keep_groups != KeepGroups::none || !is_whole) {
-      if (is_fixed_) consider(deal_in_order(problem_), false);
-      return;
-    }
+    if (is_fixed_) consider(deal_in_order(problem_), false);
+    if (options.keep_groups != KeepGroups::none || !is_whole) return;
     const StepPlan naive = naive_plan(trial_.batch, trial_.topology, trial_.cost, options, bound_);
     const auto sizes = problem_.sizes();
     DraftSlots slots;
@@ -234,7 +270,8 @@ class PipelineSearch {
     consider(equalized(std::move(slots)), false);
   }
 
-  void consider(DraftSlots slots, bool may_reorder) {
+  // Whether they are better than the best so far.
+  bool consider(DraftSlots slots, bool may_reorder) {
     const std::int64_t limit = problem_.options().max_activation_bytes;
     if (may_reorder || limit > 0) slots = reordered(std::move(slots));
     set_slots(problem_, slots, trial_);
@@ -244,21 +281,71 @@ class PipelineSearch {
     const std::int64_t excess = limit == 0 ? 0 : std::max<std::int64_t>(0, peak - limit);
     if (!best_.empty() &&
         std::pair(excess, timeline.step_ns) >= std::pair(best_excess_, best_time_)) {
-      return;
+      return false;
     }
     best_excess_ = excess;
     best_time_ = timeline.step_ns;
     best_ = std::move(slots);
+    return true;
+  }
+
+  DraftSlots reordered(DraftSlots slots) {
+    const bool is_by_cell = is_fixed_ && problem_.options().sync == Sync::step;
+    return is_by_cell ? reordered_by_cell(slots) : reordered_by_slot(std::move(slots));
   }
 
   // All ranks in one order.
-  DraftSlots reordered(DraftSlots slots) {
+  DraftSlots reordered_by_slot(DraftSlots slots) {
     set_slots(problem_, slots, trial_);
     const MicrobatchOrder order = order_slots(trial_, num_operations());
     if (order.order.empty()) return slots;
     DraftSlots ordered;
     for (const std::int32_t from : order.order) {
       ordered.push_back(std::move(slots[static_cast<std::size_t>(from)]));
+    }
+    return ordered;
+  }
+
+  PipelineItem pipeline_item(const DraftGroup& group) const {
+    const auto size = static_cast<std::int32_t>(group.ranks.size);
+    Tokens tokens = 0;
+    for (const ItemId item : group.items) {
+      for (const SequenceId id : problem_.work().items[static_cast<std::size_t>(item)]) {
+        tokens += padded_length(problem_.work().lengths[id.index()], size,
+                                problem_.options().tensor_parallel);
+      }
+    }
+    PassCost cost = split_cost(group_time(problem_, group), problem_.model().forward_share);
+    if (problem_.options().pass == Pass::forward) cost.backward = 0;
+    return {.cost = cost,
+            .activation_bytes =
+                static_cast<double>(tokens / size) * problem_.model().activation_bytes_per_token};
+  }
+
+  // Every cell in its own order; the placeholders of a cell, one for each of its ranks, stay
+  // together.
+  DraftSlots reordered_by_cell(const DraftSlots& slots) const {
+    const std::int64_t size = problem_.sizes().front();
+    const std::int64_t num_cells = problem_.num_ranks() / size;
+    DraftSlots ordered(slots.size());
+    for (std::int64_t cell = 0; cell < num_cells; ++cell) {
+      std::vector<std::vector<const DraftGroup*>> groups(slots.size());
+      std::vector<PipelineItem> items;
+      for (std::size_t s = 0; s < slots.size(); ++s) {
+        for (const DraftGroup& group : slots[s]) {
+          if (group.ranks.first / size == cell) groups[s].push_back(&group);
+        }
+        items.push_back(pipeline_item(*groups[s].front()));
+      }
+      const MicrobatchOrder order =
+          order_microbatches(items, shape_,
+                             {.pass = problem_.options().pass,
+                              .max_activation_bytes = problem_.options().max_activation_bytes,
+                              .max_work = num_operations() / num_cells});
+      for (std::size_t s = 0; s < slots.size(); ++s) {
+        const std::size_t from = order.order.empty() ? s : static_cast<std::size_t>(order.order[s]);
+        for (const DraftGroup* group : groups[from]) ordered[s].push_back(*group);
+      }
     }
     return ordered;
   }
@@ -270,7 +357,9 @@ class PipelineSearch {
   StepPlan trial_;
   std::int32_t multiple_;
   bool is_fixed_;
-  Tokens capacity_;  // of a rank, that keeps the limit on activations too
+  Tokens capacity_;         // of a rank, for micro-batches of several items
+  std::int32_t best_size_;  // of grids
+  std::map<std::int32_t, std::vector<std::int64_t>> profiles_;  // by the number of slots
   DraftSlots best_;
   Nanoseconds best_time_ = 0;
   std::int64_t best_excess_ = 0;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "isochron/core/int128.h"
 #include "isochron/core/require.h"
 #include "isochron/core/sequences.h"
 #include "isochron/pad/pad.h"
@@ -25,6 +26,7 @@
 #include "isochron/plan/slot_search.h"
 #include "isochron/plan/slots.h"
 #include "isochron/plan/step_search.h"
+#include "isochron/simulate/chunk_cost.h"
 #include "isochron/simulate/simulate.h"
 
 namespace isochron {
@@ -152,8 +154,79 @@ std::optional<std::string> apply_oversize(const StepPlan& plan, Problem& problem
   return std::nullopt;
 }
 
-// What a few milliseconds for a thousand sequences allow: a step is a matter of balance, slots are
-// one of packing, which takes more.
+// What an item alone holds at least on its fullest stage, on whichever group: at its last chunk, in
+// a training pass, all chunks of a stage hold it.
+std::int64_t least_bytes(const StepPlan& plan, const Problem& problem, ItemId item) {
+  const PipelineShape& shape = plan.topology.pipeline;
+  std::vector<std::int32_t> sizes(problem.sizes().begin(), problem.sizes().end());
+  const bool is_fixed = context_mode(plan.options.context).kind == ContextMode::Kind::fixed;
+  if (plan.options.oversize == Oversize::alone && !is_fixed) sizes.push_back(plan.topology.ranks);
+  std::int64_t least = max_total_cost + 1;
+  for (const std::int32_t size : sizes) {
+    Tokens tokens = 0;
+    for (const SequenceId id : problem.work().items[static_cast<std::size_t>(item)]) {
+      tokens += padded_length(problem.work().lengths[id.index()], size,
+                              plan.options.tensor_parallel);
+    }
+    const double bytes =
+        static_cast<double>(tokens / size) * plan.cost.activation_bytes_per_token;
+    Int128 fullest = 0;
+    for (std::int32_t stage = 0; stage < shape.stages; ++stage) {
+      Int128 held = 0;
+      for (std::int32_t chunk = stage; chunk < shape.num_chunks(); chunk += shape.stages) {
+        const std::int64_t part = chunk_bytes(shape, bytes, chunk);
+        held = plan.options.pass == Pass::train ? held + part : std::max<Int128>(held, part);
+      }
+      fullest = std::max(fullest, held);
+    }
+    least = static_cast<std::int64_t>(std::min<Int128>(least, fullest));
+  }
+  return least;
+}
+
+// Why no plan keeps max_activation_bytes; none if no item alone breaks it.
+std::optional<std::string> find_memory_obstacle(const StepPlan& plan, const Problem& problem) {
+  const std::int64_t limit = plan.options.max_activation_bytes;
+  for (ItemId item = 0; limit > 0 && item < problem.num_items(); ++item) {
+    const std::int64_t least = least_bytes(plan, problem, item);
+    if (least <= limit) continue;
+    return fmt::format(
+        "{} holds at least {} activation bytes on a stage, max_activation_bytes is {}",
+        item_text(plan, problem.work().items[static_cast<std::size_t>(item)]), least, limit);
+  }
+  return std::nullopt;
+}
+
+// Without stages a limit on activations is one on the tokens of a micro-batch.
+Topology within_memory(const StepPlan& plan) {
+  Topology topology = plan.topology;
+  const double limit = static_cast<double>(plan.options.max_activation_bytes);
+  const double bytes = plan.cost.activation_bytes_per_token;
+  if (limit == 0 || bytes <= 0 || topology.pipeline.stages > 1) return topology;
+  const double tokens = std::floor((limit + 0.5) / bytes);
+  if (tokens >= static_cast<double>(topology.capacity)) return topology;
+  topology.capacity = static_cast<Tokens>(tokens);
+  const auto is_over = [&] {
+    return std::llround(static_cast<double>(topology.capacity) * bytes) >
+           plan.options.max_activation_bytes;
+  };
+  while (topology.capacity > 1 && is_over()) --topology.capacity;
+  topology.capacity = std::max<Tokens>(1, topology.capacity);
+  return topology;
+}
+
+std::int64_t peak_bytes(const StepPlan& plan) {
+  return *std::max_element(plan.peak_activation_bytes.begin(), plan.peak_activation_bytes.end());
+}
+
+// Bytes over max_activation_bytes.
+std::int64_t memory_excess(const StepPlan& plan) {
+  const std::int64_t limit = plan.options.max_activation_bytes;
+  return limit == 0 ? 0 : std::max<std::int64_t>(0, peak_bytes(plan) - limit);
+}
+
+// What a few milliseconds for a thousand sequences allow: a step is a matter of balance, slots are one
+// of packing, which takes more.
 std::int64_t default_effort(const Problem& problem) {
   const auto count = static_cast<std::int64_t>(problem.num_items());
   const bool is_packing = problem.options().sync == Sync::microbatch;
@@ -256,12 +329,16 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
   return search_equal_step(problem, bound, effort);
 }
 
+bool is_polished(const Problem& problem) {
+  constexpr std::int32_t max_items = 24;
+  constexpr std::int32_t max_ranks_here = 64;
+  return problem.num_items() <= max_items && problem.num_ranks() <= max_ranks_here;
+}
+
 // Few items are worth a second look: annealing finds what the searches, made for many, miss.
 DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slots,
                     std::int64_t effort, Nanoseconds bound) {
-  constexpr std::int32_t max_items = 24;
-  constexpr std::int32_t max_ranks_here = 64;
-  if (problem.num_items() > max_items || problem.num_ranks() > max_ranks_here) return slots;
+  if (!is_polished(problem)) return slots;
   const PlanOptions& options = plan.options;
   const PipelineShape& shape = plan.topology.pipeline;
   const std::int32_t multiple = shape.virtual_ > 1 ? shape.group : 1;
@@ -275,13 +352,87 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
                                               : step_time(problem, filled);
     }
     set_slots(problem, filled, trial);
-    return simulate(trial).step_ns;
+    const Timeline timeline = simulate(trial);
+    const auto& peaks = timeline.peak_activation_bytes;
+    const std::int64_t limit = options.max_activation_bytes;
+    const std::int64_t peak = *std::max_element(peaks.begin(), peaks.end());
+    if (limit == 0 || peak <= limit) return timeline.step_ns;
+    // Slower than all that keep the limit, the less it is broken the better.
+    return max_total_cost / 2 + std::min(peak - limit, max_total_cost / 4);
   };
   // A trial plays the step once.
   const std::int64_t cost = 1 + problem.num_items() * shape.num_chunks() / 4;
-  slots = anneal(problem, std::move(slots), bound, effort / cost, time);
-  if (options.counts == Counts::equal) equalize(problem, multiple, slots);
-  return slots;
+  DraftSlots annealed = anneal(problem, slots, bound, effort / cost, time);
+  if (options.counts == Counts::equal) equalize(problem, multiple, annealed);
+  // Annealing knows no placeholders: it begins with what is left of the slots without them.
+  const auto before = time(slots);
+  const auto after = time(annealed);
+  return before && (!after || *before < *after) ? slots : annealed;
+}
+
+// The same question on groups of one size; none if they do not hold everything.
+std::unique_ptr<Problem> with_static_size(const StepPlan& plan, const Problem& problem,
+                                          std::int32_t size) {
+  PlanOptions options = plan.options;
+  options.context = fmt::format("static:{}", size);
+  options.min_context_size = 1;
+  options.max_context_size = 0;
+  if (options.oversize == Oversize::widen) options.oversize = Oversize::error;
+  auto fixed = std::make_unique<Problem>(problem.work(), problem.topology(), plan.cost, options);
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    if (!problem.item_fits(size, item)) return nullptr;
+    if (problem.is_alone(item)) fixed->set_alone(item, size);
+  }
+  return problem.num_ranks() % size == 0 && !fixed->sizes().empty() ? std::move(fixed) : nullptr;
+}
+
+// What the search finds, polished. Pipelines of few sequences with groups of any size are also
+// planned with each static size by itself: there annealing gets further.
+DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t effort,
+                      Nanoseconds& bound) {
+  DraftSlots best = search(plan, problem, effort, bound);
+  best = polished(plan, problem, std::move(best), effort, bound_of_pass(plan, problem, bound));
+  const bool is_fixed = context_mode(plan.options.context).kind == ContextMode::Kind::fixed;
+  if (plan.topology.pipeline.stages == 1 || is_fixed || !is_polished(problem)) return best;
+  StepPlan trial = plan;
+  const auto score = [&](const DraftSlots& slots) {
+    set_slots(problem, slots, trial);
+    set_prediction(trial);
+    return std::pair(memory_excess(trial), trial.predicted_step_ns);
+  };
+  auto least = score(best);
+  for (const std::int32_t size : problem.sizes()) {
+    const auto fixed = with_static_size(plan, problem, size);
+    if (fixed == nullptr) continue;
+    const Nanoseconds fixed_bound = pipeline_bound(*fixed);
+    if (least.first == 0 && least.second <= fixed_bound) continue;
+    DraftSlots slots = search_pipeline(*fixed, plan, fixed_bound, effort);
+    slots = polished(plan, *fixed, std::move(slots), effort, fixed_bound);
+    if (const auto found = score(slots); found < least) {
+      least = found;
+      best = std::move(slots);
+    }
+  }
+  return best;
+}
+
+// Where a limit on activations makes no difference, none is kept in mind on the way.
+DraftSlots best_slots_within_memory(const StepPlan& plan, const Problem& problem,
+                                    std::int64_t effort, Nanoseconds& bound) {
+  if (plan.options.max_activation_bytes > 0 && plan.topology.pipeline.stages > 1) {
+    StepPlan unlimited = plan;
+    unlimited.options.max_activation_bytes = 0;
+    Problem same(problem.work(), problem.topology(), plan.cost, unlimited.options);
+    for (ItemId item = 0; item < problem.num_items(); ++item) {
+      if (problem.is_alone(item)) same.set_alone(item, problem.sizes().back());
+    }
+    DraftSlots slots = best_slots(unlimited, same, effort, bound);
+    unlimited.options = plan.options;
+    set_slots(problem, slots, unlimited);
+    set_prediction(unlimited);
+    if (memory_excess(unlimited) == 0) return slots;
+  }
+  return best_slots(plan, problem, effort, bound);
 }
 
 // Adds a unit that was left out to the first micro-batch that has room for it.
@@ -320,18 +471,6 @@ bool has_joined(std::size_t unit, StepPlan& plan) {
   return false;
 }
 
-// Why the plan that was found is none, if it holds more activations than it may.
-std::optional<std::string> find_memory_excess(const StepPlan& plan) {
-  const std::int64_t limit = plan.options.max_activation_bytes;
-  const auto& peaks = plan.peak_activation_bytes;
-  const auto fullest = std::max_element(peaks.begin(), peaks.end());
-  if (limit == 0 || *fullest <= limit) return std::nullopt;
-  return fmt::format(
-      "rank {} holds {} activation bytes in the best plan found, more than "
-      "max_activation_bytes {}",
-      fullest - peaks.begin(), *fullest, limit);
-}
-
 }  // namespace
 
 StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel& cost,
@@ -364,8 +503,12 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
   std::string reason;
   bool is_short = false;  // the last answer lacks sequences
   const auto is_answered = [&](std::size_t num_kept) {
-    Problem problem(work_of(plan, num_kept), plan.topology, cost, plan.options);
+    Problem problem(work_of(plan, num_kept), within_memory(plan), cost, plan.options);
     is_short = false;
+    if (auto obstacle = find_memory_obstacle(plan, problem)) {
+      reason = std::move(*obstacle);
+      return false;
+    }
     if (auto excluded = apply_oversize(plan, problem)) {
       reason = std::move(*excluded);
       return false;
@@ -374,9 +517,7 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
     Nanoseconds bound = 0;
     DraftSlots slots;
     if (plan.options.balance) {
-      slots = search(plan, problem, effort, bound);
-      slots =
-          polished(plan, problem, std::move(slots), effort, bound_of_pass(plan, problem, bound));
+      slots = best_slots_within_memory(plan, problem, effort, bound);
     } else {
       slots = deal_in_order(problem);
     }
@@ -412,10 +553,13 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
   if (has_answer) {
     while (kept < num_units(plan) && has_joined(kept, plan)) ++kept;
   }
-  if (!has_answer) return without_answer(std::move(plan), Status::infeasible, std::move(reason));
-  if (auto excess = find_memory_excess(plan)) {
-    return without_answer(std::move(plan), Status::unknown, std::move(*excess));
+  if (has_answer && memory_excess(plan) > 0) {
+    reason = fmt::format(
+        "no order was found that keeps max_activation_bytes {}, the best one holds {} on a stage",
+        plan.options.max_activation_bytes, peak_bytes(plan));
+    return without_answer(std::move(plan), Status::unknown, std::move(reason));
   }
+  if (!has_answer) return without_answer(std::move(plan), Status::infeasible, std::move(reason));
   for (std::size_t i = 0; i < num_rows; ++i) {
     if (unit_of(plan, i) >= kept) plan.dropped.emplace_back(static_cast<std::int32_t>(i));
   }

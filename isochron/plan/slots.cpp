@@ -133,9 +133,9 @@ DraftSlots slots_of(const Problem& problem, const Draft& draft) {
 }
 
 Nanoseconds group_time(const Problem& problem, const DraftGroup& group) {
-  if (group.items.empty()) return problem.microbatch();
-  return Problem::slowed(problem.group_cost(group.ranks, group.items),
-                         problem.slowness(group.ranks));
+  const double slowness = problem.slowness(group.ranks);
+  if (group.items.empty()) return Problem::slowed(problem.microbatch(), slowness);
+  return Problem::slowed(problem.group_cost(group.ranks, group.items), slowness);
 }
 
 Nanoseconds slots_time(const Problem& problem, const DraftSlots& slots) {
