@@ -139,7 +139,7 @@ class QuestionDraw {
         .links = {{number(1, 9), 10, 0.1 * number(0, 2)}, {1 << 20, 2, 0.1 * number(0, 4)}}};
     CostModel cost{.name = "random",
                    .quadratic_ns = 0.5 * number(0, 2),
-                   .linear_ns = 1 + 0.7 * number(0, 99),
+                   .linear_ns = number(10, 700) / 10.0,
                    .microbatch_ns = static_cast<double>(number(0, 500)),
                    .context = {gather},
                    .activation_bytes_per_token = 10};
