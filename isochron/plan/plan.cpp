@@ -165,11 +165,10 @@ std::int64_t least_bytes(const StepPlan& plan, const Problem& problem, ItemId it
   for (const std::int32_t size : sizes) {
     Tokens tokens = 0;
     for (const SequenceId id : problem.work().items[static_cast<std::size_t>(item)]) {
-      tokens += padded_length(problem.work().lengths[id.index()], size,
-                              plan.options.tensor_parallel);
+      tokens +=
+          padded_length(problem.work().lengths[id.index()], size, plan.options.tensor_parallel);
     }
-    const double bytes =
-        static_cast<double>(tokens / size) * plan.cost.activation_bytes_per_token;
+    const double bytes = static_cast<double>(tokens / size) * plan.cost.activation_bytes_per_token;
     Int128 fullest = 0;
     for (std::int32_t stage = 0; stage < shape.stages; ++stage) {
       Int128 held = 0;
@@ -225,8 +224,8 @@ std::int64_t memory_excess(const StepPlan& plan) {
   return limit == 0 ? 0 : std::max<std::int64_t>(0, peak_bytes(plan) - limit);
 }
 
-// What a few milliseconds for a thousand sequences allow: a step is a matter of balance, slots are one
-// of packing, which takes more.
+// What a few milliseconds for a thousand sequences allow: a step is a matter of balance, slots are
+// one of packing, which takes more.
 std::int64_t default_effort(const Problem& problem) {
   const auto count = static_cast<std::int64_t>(problem.num_items());
   const bool is_packing = problem.options().sync == Sync::microbatch;
@@ -343,10 +342,8 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
   const PipelineShape& shape = plan.topology.pipeline;
   const std::int32_t multiple = shape.virtual_ > 1 ? shape.group : 1;
   StepPlan trial = plan;
-  const auto time = [&](const Draft& draft) {
-    if (options.counts == Counts::free) return step_time(problem, draft);
-    DraftSlots filled = slots_of(problem, draft);
-    equalize(problem, multiple, filled);
+  const auto slots_score = [&](DraftSlots filled) {
+    if (options.counts == Counts::equal) equalize(problem, multiple, filled);
     if (shape.stages == 1) {
       return options.sync == Sync::microbatch ? slots_time(problem, filled)
                                               : step_time(problem, filled);
@@ -360,14 +357,16 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
     // Slower than all that keep the limit, the less it is broken the better.
     return max_total_cost / 2 + std::min(peak - limit, max_total_cost / 4);
   };
+  const auto score = [&](const Draft& draft) {
+    return options.counts == Counts::free ? step_time(problem, draft)
+                                          : slots_score(slots_of(problem, draft));
+  };
   // A trial plays the step once.
   const std::int64_t cost = 1 + problem.num_items() * shape.num_chunks() / 4;
-  DraftSlots annealed = anneal(problem, slots, bound, effort / cost, time);
+  DraftSlots annealed = anneal(problem, slots, bound, effort / cost, score);
   if (options.counts == Counts::equal) equalize(problem, multiple, annealed);
   // Annealing knows no placeholders: it begins with what is left of the slots without them.
-  const auto before = time(slots);
-  const auto after = time(annealed);
-  return before && (!after || *before < *after) ? slots : annealed;
+  return slots_score(slots) < slots_score(annealed) ? slots : annealed;
 }
 
 // The same question on groups of one size; none if they do not hold everything.

@@ -166,8 +166,19 @@ class SlotSearch {
   Nanoseconds fixed(std::size_t place) const { return problem_.price(prices_[place]).fixed; }
   Nanoseconds good_enough() const { return bound_ + (bound_ >> 13); }
 
+  // Place of the smallest size from `base` up that holds the item. What fits a size may not fit the
+  // next, which pads more.
   std::size_t smallest_from(std::size_t base, ItemId item) const {
-    return std::max(base, static_cast<std::size_t>(smallest_[static_cast<std::size_t>(item)]));
+    auto place =
+        std::max(base, static_cast<std::size_t>(smallest_[static_cast<std::size_t>(item)]));
+    while (place < prices_.size() && !problem_.item_fits(problem_.sizes()[place], item)) ++place;
+    return place;
+  }
+
+  // Whether some size from `base` up holds every item.
+  bool holds_all(std::size_t base) const {
+    return std::all_of(dearest_.begin(), dearest_.end(),
+                       [&](ItemId item) { return smallest_from(base, item) < prices_.size(); });
   }
 
   void put(Group& group, ItemId item) const {
@@ -205,6 +216,7 @@ class SlotSearch {
       std::int32_t id = -1;
       for (std::size_t place = best; may_share && place < sizes.size() && id < 0; ++place) {
         if (overhead(place, item) > 1.1 * overhead(best, item)) break;
+        if (!problem_.item_fits(sizes[place], item)) continue;
         id = open.take(
             place, item,
             [&](std::int32_t g) -> const Group& { return groups[static_cast<std::size_t>(g)]; },
@@ -673,7 +685,7 @@ class SlotSearch {
     }
     // Larger cells pack their tokens better, which counts where micro-batches cost much.
     for (std::size_t base = 1; base < std::min<std::size_t>(4, sizes.size()); ++base) {
-      if (problem_.num_ranks() % sizes[base] != 0) continue;
+      if (problem_.num_ranks() % sizes[base] != 0 || !holds_all(base)) continue;
       for (const Idle idle : {Idle::filled, Idle::spread}) {
         result.push_back({.base = base, .limit = longest, .idle = idle});
       }
