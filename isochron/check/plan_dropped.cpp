@@ -58,6 +58,7 @@ Violation find_room_violation(const PlanView& view, const DroppedSuffix& suffix)
   const auto most = static_cast<std::size_t>(plan.options.max_sequences);
   for (std::size_t slot = 0; slot < plan.microbatches.size(); ++slot) {
     for (const ContextGroup& group : plan.microbatches[slot]) {
+      if (view.is_oversized(group)) continue;  // it stands alone
       const std::int64_t ranks = group.ranks.size;
       const Tokens tokens =
           view.tokens_per_rank(group.sequences, ranks) + view.tokens_per_rank(unit, ranks);

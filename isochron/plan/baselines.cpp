@@ -13,7 +13,7 @@
 #include "isochron/core/require.h"
 #include "isochron/pack/verl_microbatches.h"
 #include "isochron/pad/pad.h"
-#include "isochron/simulate/simulate.h"
+#include "isochron/plan/plan_slots.h"
 
 namespace isochron {
 
@@ -94,22 +94,6 @@ Start start_of(const Batch& batch, const Topology& topology, const CostModel& co
   return start;
 }
 
-// The cheapest exchange, where there is a choice.
-std::optional<ContextKind> exchange_of(const StepPlan& plan, ContextGroup group) {
-  if (plan.cost.context.size() < 2 || group.ranks.size == 1) return std::nullopt;
-  std::optional<ContextKind> best;
-  Nanoseconds least = 0;
-  for (const ContextCost& context : plan.cost.context) {
-    if (!find_link(context, group.ranks)) continue;
-    group.exchange = context.kind;
-    const Nanoseconds cost = group_cost(plan, group);
-    if (best && cost >= least) continue;
-    best = context.kind;
-    least = cost;
-  }
-  return best;
-}
-
 Slot slot_of(const Start& start, const std::vector<Microbatches>& microbatches_of_group,
              std::size_t index) {
   Slot slot;
@@ -119,7 +103,7 @@ Slot slot_of(const Start& start, const std::vector<Microbatches>& microbatches_o
     if (index < microbatches_of_group[i].size()) {
       ContextGroup group = {.ranks = ranks, .sequences = microbatches_of_group[i][index]};
       std::sort(group.sequences.begin(), group.sequences.end());
-      group.exchange = exchange_of(start.plan, group);
+      group.exchange = cheapest_exchange(start.plan, group);
       slot.push_back(std::move(group));
     } else if (start.plan.options.counts == Counts::equal) {
       for (std::int64_t rank = ranks.first; rank < ranks.first + ranks.size; ++rank) {
@@ -128,17 +112,6 @@ Slot slot_of(const Start& start, const std::vector<Microbatches>& microbatches_o
     }
   }
   return slot;
-}
-
-// Busiest rank over the mean.
-double imbalance_of(const Timeline& timeline, std::int32_t stages) {
-  std::vector<double> busy(timeline.busy_ns.size() / static_cast<std::size_t>(stages));
-  for (std::size_t i = 0; i < timeline.busy_ns.size(); ++i) {
-    busy[i / static_cast<std::size_t>(stages)] += static_cast<double>(timeline.busy_ns[i]);
-  }
-  const double total = std::accumulate(busy.begin(), busy.end(), 0.0);
-  if (total == 0) return 1;
-  return *std::max_element(busy.begin(), busy.end()) * static_cast<double>(busy.size()) / total;
 }
 
 // Cuts the micro-batch with the most sequences in two until there are `count`, or nothing to cut.
@@ -175,10 +148,7 @@ StepPlan finished(Start start, std::vector<Microbatches> microbatches_of_group) 
       plan.oversized.emplace_back(static_cast<std::int32_t>(i));
     }
   }
-  const Timeline timeline = simulate(plan);
-  plan.predicted_step_ns = timeline.step_ns;
-  plan.imbalance = imbalance_of(timeline, shape.stages);
-  plan.peak_activation_bytes = timeline.peak_activation_bytes;
+  set_prediction(plan);
   if (plan.lower_bound_ns > plan.predicted_step_ns) plan.lower_bound_ns = 0;
   plan.status = plan.predicted_step_ns == plan.lower_bound_ns ? Status::optimal : Status::feasible;
   return std::move(start.plan);

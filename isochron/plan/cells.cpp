@@ -1,8 +1,8 @@
 // Longest first on top of a skyline, then exchanges between the last cell and the early ones.
 //
-// The load of a cell is the end of its wider groups, plus what its bundles cost, plus one fixed cost
-// for each micro-batch that they need. That number changes with every exchange, so a candidate is
-// weighed by its cost first and packed only if it would be the best so far.
+// The load of a cell is the end of its wider groups, plus what its bundles cost, plus one fixed
+// cost for each micro-batch that they need. That number changes with every exchange, so a candidate
+// is weighed by its cost first and packed only if it would be the best so far.
 
 #include "isochron/plan/cells.h"
 
@@ -12,7 +12,7 @@
 
 namespace isochron {
 
-Cells::Cells(const Problem& problem) : problem_(problem), size_(problem.sizes().front()) {
+Cells::Cells(const Problem& problem, std::int32_t size) : problem_(problem), size_(size) {
   capacity_ = problem.capacity() * size_;
   is_uniform_ = !problem.has_speeds();
   for (std::int32_t first = 0; first + size_ <= problem.num_ranks(); first += size_) {
@@ -117,8 +117,8 @@ void Cells::put(Cell& cell, BundleId bundle) {
   cell.bundles.push_back(bundle);
   cell.tokens += tokens_of(bundle);
   // While bundles are added the number of micro-batches is guessed from the tokens.
-  const auto slots = std::max(
-      cell.min_slots, static_cast<std::int32_t>((cell.tokens + capacity_ - 1) / capacity_));
+  const auto slots = std::max(cell.min_slots,
+                              static_cast<std::int32_t>((cell.tokens + capacity_ - 1) / capacity_));
   cell.load += time_on(cell, bundle) + (slots - cell.num_slots) * slot_time(cell);
   cell.num_slots = slots;
 }
@@ -263,12 +263,11 @@ Cells::Exchange Cells::find_exchange(const Cell& dear, const Cell& cheap, std::i
         cheap_load = cheap.load - take.time + elsewhere(dear, give, cheap);
       }
       // One micro-batch fewer on each side is the best that packing may bring.
-      const Nanoseconds hope =
-          std::max(dear_load - slot_time(dear), cheap_load - slot_time(cheap));
+      const Nanoseconds hope = std::max(dear_load - slot_time(dear), cheap_load - slot_time(cheap));
       if (hope >= best_load) continue;
       const std::int32_t out[2] = {give.first, give.second};
       const std::int32_t in[2] = {take.first, take.second};
-      const auto tokens_at = [&](const Cell& cell, const std::int32_t (&places)[2]) {
+      const auto tokens_at = [&](const Cell& cell, const std::int32_t(&places)[2]) {
         Tokens sum = 0;
         for (const std::int32_t place : places) {
           if (place >= 0) sum += tokens_of(cell.bundles[static_cast<std::size_t>(place)]);
@@ -277,15 +276,15 @@ Cells::Exchange Cells::find_exchange(const Cell& dear, const Cell& cheap, std::i
       };
       const Tokens moved = tokens_at(dear, out) - tokens_at(cheap, in);
       const auto load_after = [&](const Cell& cell, Nanoseconds load, Tokens tokens,
-                                  const std::int32_t (&gone)[2], const Cell& other,
-                                  const std::int32_t (&come)[2]) {
+                                  const std::int32_t(&gone)[2], const Cell& other,
+                                  const std::int32_t(&come)[2]) {
         const auto least = std::max(
             cell.min_slots, static_cast<std::int32_t>((tokens + capacity_ - 1) / capacity_));
         const Nanoseconds at_least = load + (least - cell.num_slots) * slot_time(cell);
         if (at_least >= best_load) return at_least;
         work -= static_cast<std::int64_t>(cell.bundles.size());
-        const std::int32_t slots = std::max(
-            cell.min_slots, count_slots(exchanged(cell, gone, other, come), tokens));
+        const std::int32_t slots =
+            std::max(cell.min_slots, count_slots(exchanged(cell, gone, other, come), tokens));
         return load + (slots - cell.num_slots) * slot_time(cell);
       };
       dear_load = load_after(dear, dear_load, dear.tokens - moved, out, cheap, in);
@@ -306,8 +305,8 @@ void Cells::refine(Nanoseconds target, std::int64_t& work) {
   std::vector<std::int32_t> order(cells_.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int32_t>(i);
   while (work > 0) {
-    const auto dearest = std::max_element(cells_.begin(), cells_.end(),
-                                          [](const Cell& a, const Cell& b) { return a.load < b.load; });
+    const auto dearest = std::max_element(
+        cells_.begin(), cells_.end(), [](const Cell& a, const Cell& b) { return a.load < b.load; });
     Cell& dear = *dearest;
     if (dear.load <= target || dear.bundles.empty()) return;
     // The earliest cells first; how many are asked grows until one helps.
@@ -330,13 +329,15 @@ void Cells::refine(Nanoseconds target, std::int64_t& work) {
         if (depth == 1 && best.is_found && i >= num_first) break;
         Cell& cheap = cells_[static_cast<std::size_t>(order[i])];
         if (&cheap == &dear || cheap.load >= dear.load) continue;
-        const Nanoseconds limit = best.is_found ? std::max(best.dear_load, best.cheap_load) : dear.load;
+        const Nanoseconds limit =
+            best.is_found ? std::max(best.dear_load, best.cheap_load) : dear.load;
         // What is in balance already cannot gain much: half of the difference.
         const Exchange found = find_exchange(dear, cheap, depth, limit, work);
         if (found.is_found) {
           best = found;
           partner = &cheap;
-          if (limit - std::max(best.dear_load, best.cheap_load) > (dear.load - cheap.load) / 3) break;
+          if (limit - std::max(best.dear_load, best.cheap_load) > (dear.load - cheap.load) / 3)
+            break;
         }
       }
     }

@@ -17,15 +17,15 @@ struct Cell {
   Nanoseconds load = 0;  // base and all that follows
   Tokens tokens = 0;
   std::int32_t num_slots = 0;
-  std::int32_t min_slots = 0;  // that it pays for, whatever it runs
+  std::int32_t min_slots = 0;          // that it pays for, whatever it runs
   std::vector<BundleId> bundles = {};  // dearest first
 };
 
 // The last and finest stage of a step: bundles that run on single cells, on top of what the wider
-// groups left. All cells are of one size, the smallest that a group may have.
+// groups left. All cells are of one size that a group may have.
 class Cells {
  public:
-  explicit Cells(const Problem& problem);
+  Cells(const Problem& problem, std::int32_t size);
 
   [[nodiscard]] std::int32_t size() const { return size_; }
   [[nodiscard]] std::span<Cell> cells() { return cells_; }
@@ -81,9 +81,9 @@ class Cells {
 
   const Problem& problem_;
   std::int32_t size_;
-  Tokens capacity_;       // of a micro-batch on a cell
-  bool is_uniform_;       // all cells cost the same
-  bool has_items_;        // some bundle has several items
+  Tokens capacity_;                 // of a micro-batch on a cell
+  bool is_uniform_;                 // all cells cost the same
+  bool has_items_;                  // some bundle has several items
   std::vector<Nanoseconds> times_;  // of bundles, on the first cell
   std::vector<Tokens> tokens_;      // of bundles
   std::vector<Cell> cells_;

@@ -4,7 +4,11 @@ namespace isochron {
 
 DraftSlots deal_in_order(const Problem& problem) {
   const std::int32_t size = problem.sizes().front();
-  const std::int32_t num_cells = problem.num_ranks() / size;
+  std::vector<RankRange> cells;
+  for (std::int32_t first = 0; first + size <= problem.num_ranks(); first += size) {
+    const RankRange ranks{.first = first, .size = size};
+    if (problem.price_of(ranks) >= 0) cells.push_back(ranks);
+  }
   const std::int32_t max_sequences = problem.options().max_sequences;
   struct Open {
     std::size_t slot = 0;
@@ -12,18 +16,17 @@ DraftSlots deal_in_order(const Problem& problem) {
     std::int32_t sequences = 0;
     std::int32_t items = 0;
   };
-  std::vector<Open> open(static_cast<std::size_t>(num_cells));
+  std::vector<Open> open(cells.size());
   std::vector<std::vector<DraftGroup>> slots;
   for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
-    const std::int32_t cell = bundle % num_cells;
-    Open& last = open[static_cast<std::size_t>(cell)];
-    const RankRange ranks{.first = static_cast<std::int64_t>(cell) * size, .size = size};
+    const std::size_t cell = static_cast<std::size_t>(bundle) % cells.size();
+    Open& last = open[cell];
+    const RankRange ranks = cells[cell];
     for (const ItemId item : problem.items_of(bundle)) {
       const Tokens tokens = problem.tokens(size, item);
       const std::int32_t sequences = problem.num_sequences(item);
-      const bool is_full =
-          last.tokens + tokens > problem.capacity() * size ||
-          (max_sequences > 0 && last.sequences + sequences > max_sequences);
+      const bool is_full = last.tokens + tokens > problem.capacity() * size ||
+                           (max_sequences > 0 && last.sequences + sequences > max_sequences);
       if (last.items > 0 && is_full) last = {.slot = last.slot + 1};
       if (last.slot >= slots.size()) slots.resize(last.slot + 1);
       if (last.items == 0) slots[last.slot].push_back({.ranks = ranks});
@@ -36,7 +39,8 @@ DraftSlots deal_in_order(const Problem& problem) {
     }
   }
   if (problem.options().counts == Counts::equal) {
-    equalize(problem, problem.topology().pipeline.virtual_ > 1 ? problem.topology().pipeline.group : 1,
+    equalize(problem,
+             problem.topology().pipeline.virtual_ > 1 ? problem.topology().pipeline.group : 1,
              slots);
   }
   return slots;

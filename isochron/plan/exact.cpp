@@ -1,8 +1,8 @@
-// With aligned groups that nest, let every rank run its widest groups first: then no rank ever waits,
-// and the step is the largest sum from the root of the tree of groups to a leaf. So for a set S of
-// items on a block of c ranks
+// With aligned groups that nest, let every rank run its widest groups first: then no rank ever
+// waits, and the step is the largest sum from the root of the tree of groups to a leaf. So for a
+// set S of items on a block of c ranks
 //   f(S, c) = min over U of own(U, c) + min over A of max(f(A, c/2), f(S - U - A, c/2)),
-// where own(U, c) runs U on the whole block in the fewest micro-batches.
+// where own(U, c) runs U on the whole block in the best micro-batches.
 //
 // With a barrier after every slot, a slot on r ranks takes
 //   F(S, r) = min over B, c of max(time(B, c), F(S - B, r - c)),
@@ -14,6 +14,8 @@
 #include <bit>
 #include <cstdint>
 #include <limits>
+
+#include "isochron/plan/slots.h"
 
 namespace isochron {
 
@@ -38,63 +40,7 @@ bool has_one_price(const Problem& problem) {
 
 bool is_small(const Problem& problem) {
   return problem.num_items() <= max_items && problem.num_items() == problem.num_bundles() &&
-         !problem.has_speeds() && problem.model().context.size() <= 1 && has_one_price(problem);
-}
-
-// What every set of items costs on a group of one size.
-struct SetCosts {
-  std::vector<Nanoseconds> sum;        // of the items; never: some item does not fit
-  std::vector<bool> fits_one;          // one micro-batch holds them
-  std::vector<std::int32_t> num_bins;  // fewest micro-batches
-  std::vector<Set> first_bin;          // one of these
-  Nanoseconds fixed = 0;
-
-  [[nodiscard]] Nanoseconds all(Set set) const {
-    return sum[set] >= never ? never : sum[set] + num_bins[set] * fixed;
-  }
-  [[nodiscard]] Nanoseconds one(Set set) const {
-    return fits_one[set] ? sum[set] + fixed : never;
-  }
-};
-
-SetCosts set_costs(const Problem& problem, std::int32_t size) {
-  const auto count = static_cast<std::size_t>(1) << problem.num_items();
-  const PriceId price = problem.cheapest_price(size);
-  SetCosts costs;
-  costs.fixed = problem.price(price).fixed;
-  costs.sum.assign(count, 0);
-  costs.fits_one.assign(count, true);
-  costs.num_bins.assign(count, 0);
-  costs.first_bin.assign(count, 0);
-  std::vector<Tokens> tokens(count, 0);
-  std::vector<std::int32_t> sequences(count, 0);
-  const std::int32_t limit = problem.options().max_sequences;
-  for (Set set = 1; set < count; ++set) {
-    const Set rest = set & (set - 1);
-    const auto item = static_cast<ItemId>(std::countr_zero(set));
-    if (!problem.item_fits(size, item) || costs.sum[rest] >= never) {
-      costs.sum[set] = never;
-      costs.fits_one[set] = false;
-      continue;
-    }
-    costs.sum[set] = costs.sum[rest] + problem.cost(price, item);
-    tokens[set] = tokens[rest] + problem.tokens(size, item);
-    sequences[set] = sequences[rest] + problem.num_sequences(item);
-    costs.fits_one[set] = tokens[set] <= problem.capacity() * size &&
-                          (limit == 0 || sequences[set] <= limit);
-    // The micro-batch of the lowest item, and the fewest for the others.
-    costs.num_bins[set] = std::numeric_limits<std::int32_t>::max();
-    const Set low = set ^ rest;
-    for (Set with = rest;; with = (with - 1) & rest) {
-      const Set bin = low | with;
-      if (costs.fits_one[bin] && 1 + costs.num_bins[set ^ bin] < costs.num_bins[set]) {
-        costs.num_bins[set] = 1 + costs.num_bins[set ^ bin];
-        costs.first_bin[set] = bin;
-      }
-      if (with == 0) break;
-    }
-  }
-  return costs;
+         !problem.has_speeds() && has_one_price(problem);
 }
 
 std::vector<ItemId> items_of(Set set) {
@@ -103,13 +49,55 @@ std::vector<ItemId> items_of(Set set) {
   return items;
 }
 
+// What every set of items costs on a group of one size; never: it cannot run there.
+struct SetCosts {
+  std::vector<Nanoseconds> one;  // in one micro-batch
+  std::vector<Nanoseconds> all;  // in the best micro-batches
+  std::vector<Set> first_bin;    // one of these
+};
+
+SetCosts set_costs(const Problem& problem, std::int32_t size) {
+  const auto count = static_cast<std::size_t>(1) << problem.num_items();
+  SetCosts costs;
+  costs.one.assign(count, never);
+  costs.all.assign(count, never);
+  costs.first_bin.assign(count, 0);
+  costs.all[0] = 0;
+  std::vector<Tokens> tokens(count, 0);
+  std::vector<std::int32_t> sequences(count, 0);
+  const RankRange ranks{.first = 0, .size = size};
+  const std::int32_t limit = problem.options().max_sequences;
+  for (Set set = 1; set < count; ++set) {
+    const Set rest = set & (set - 1);
+    const Set low = set ^ rest;
+    const auto item = static_cast<ItemId>(std::countr_zero(set));
+    tokens[set] = tokens[rest] + problem.tokens(size, item);
+    sequences[set] = sequences[rest] + problem.num_sequences(item);
+    const bool fits = problem.item_fits(size, item) && (rest == 0 || costs.one[rest] < never) &&
+                      tokens[set] <= problem.capacity() * size &&
+                      (limit == 0 || sequences[set] <= limit);
+    if (fits) costs.one[set] = group_time(problem, {.ranks = ranks, .items = items_of(set)});
+    // The micro-batch of the lowest item, and the best for the others.
+    for (Set with = rest;; with = (with - 1) & rest) {
+      const Set bin = low | with;
+      const Nanoseconds time = std::min(never, costs.one[bin] + costs.all[set ^ bin]);
+      if (time < costs.all[set]) {
+        costs.all[set] = time;
+        costs.first_bin[set] = bin;
+      }
+      if (with == 0) break;
+    }
+  }
+  return costs;
+}
+
 // One level of the tree of blocks.
 struct Level {
   std::int32_t size = 1;
-  std::optional<SetCosts> costs;   // none: no group has this size
-  std::vector<Nanoseconds> best;   // f
-  std::vector<Set> own;            // the best U
-  std::vector<Set> left;           // the best A, of what U leaves
+  std::optional<SetCosts> costs;  // none: no group has this size
+  std::vector<Nanoseconds> best;  // f
+  std::vector<Set> own;           // the best U
+  std::vector<Set> left;          // the best A, of what U leaves
 };
 
 void collect(const std::vector<Level>& levels, std::size_t index, Set set, std::int64_t first,
@@ -119,8 +107,7 @@ void collect(const std::vector<Level>& levels, std::size_t index, Set set, std::
   const Set own = level.own[set];
   for (Set rest = own; rest != 0;) {
     const Set bin = level.costs->first_bin[rest];
-    draft.groups.push_back(
-        {.ranks = {.first = first, .size = level.size}, .items = items_of(bin)});
+    draft.groups.push_back({.ranks = {.first = first, .size = level.size}, .items = items_of(bin)});
     rest ^= bin;
   }
   if (index == 0) return;
@@ -134,12 +121,13 @@ void collect(const std::vector<Level>& levels, std::size_t index, Set set, std::
 std::optional<Draft> find_exact_step(const Problem& problem) {
   const auto sizes = problem.sizes();
   const std::int32_t blocks = problem.num_ranks() / sizes.front();
-  const bool is_nested = problem.is_aligned() && problem.num_ranks() % sizes.front() == 0 &&
-                         std::has_single_bit(static_cast<std::uint32_t>(blocks)) &&
-                         std::all_of(sizes.begin(), sizes.end(), [&](std::int32_t size) {
-                           return size % sizes.front() == 0 &&
-                                  std::has_single_bit(static_cast<std::uint32_t>(size / sizes.front()));
-                         });
+  const bool is_nested =
+      problem.is_aligned() && problem.num_ranks() % sizes.front() == 0 &&
+      std::has_single_bit(static_cast<std::uint32_t>(blocks)) &&
+      std::all_of(sizes.begin(), sizes.end(), [&](std::int32_t size) {
+        return size % sizes.front() == 0 &&
+               std::has_single_bit(static_cast<std::uint32_t>(size / sizes.front()));
+      });
   if (!is_small(problem) || !is_nested) return std::nullopt;
   const Set all = (Set{1} << problem.num_items()) - 1;
   std::vector<Level> levels;
@@ -154,7 +142,7 @@ std::optional<Draft> find_exact_step(const Problem& problem) {
     level.best[0] = 0;
     if (levels.empty()) {
       for (Set set = 1; set <= all; ++set) {
-        level.best[set] = level.costs->all(set);
+        level.best[set] = level.costs->all[set];
         level.own[set] = set;
       }
     } else {
@@ -179,7 +167,7 @@ std::optional<Draft> find_exact_step(const Problem& problem) {
         level.left[set] = split_left[set];
         if (!level.costs) continue;
         for (Set own = set; own != 0; own = (own - 1) & set) {
-          const Nanoseconds time = std::min(never, level.costs->all(own) + split[set ^ own]);
+          const Nanoseconds time = std::min(never, level.costs->all[own] + split[set ^ own]);
           if (time < level.best[set]) {
             level.best[set] = time;
             level.own[set] = own;
@@ -230,7 +218,7 @@ std::optional<SlotDraft> find_exact_slots(const Problem& problem) {
         const auto left = r - static_cast<std::size_t>(sizes[p]);
         for (Set with = rest;; with = (with - 1) & rest) {
           const Set bin = low | with;
-          const Nanoseconds own = costs[p].one(bin);
+          const Nanoseconds own = costs[p].one[bin];
           if (own < best.time) {
             const Nanoseconds time = std::max(own, slot[left][set ^ bin].time);
             if (time < best.time) {

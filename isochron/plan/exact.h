@@ -6,8 +6,8 @@
 #include "isochron/plan/problem.h"
 #include "isochron/plan/slot_search.h"
 
-// For few items: the best of all plans, by dynamic programming over subsets. Nothing where that does
-// not apply: many items, slow ranks, kept ranks, groups whose cost depends on their place.
+// For few items: the best of all plans, by dynamic programming over subsets. Nothing where that
+// does not apply: many items, slow ranks, kept ranks, groups whose cost depends on their place.
 
 namespace isochron {
 

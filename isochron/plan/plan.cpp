@@ -109,7 +109,8 @@ std::string item_text(const StepPlan& plan, const std::vector<SequenceId>& item)
 // Marks what fits no group, or says why there is no plan.
 std::optional<std::string> apply_oversize(const StepPlan& plan, Problem& problem) {
   const PlanOptions& options = plan.options;
-  if (problem.sizes().empty() && options.oversize != Oversize::alone) {
+  const bool is_dynamic = context_mode(options.context).kind != ContextMode::Kind::fixed;
+  if (problem.sizes().empty() && (!is_dynamic || options.oversize != Oversize::alone)) {
     return fmt::format("the cost model admits no group that context {} allows", options.context);
   }
   const std::int32_t widest = problem.sizes().empty() ? 0 : problem.sizes().back();
@@ -125,18 +126,19 @@ std::optional<std::string> apply_oversize(const StepPlan& plan, Problem& problem
       return fmt::format("{} exceeds max_sequences {}", item_text(plan, ids),
                          options.max_sequences);
     }
-    const bool is_dynamic = context_mode(options.context).kind != ContextMode::Kind::fixed;
     if (options.oversize != Oversize::alone) {
-      return fmt::format("{} needs more than the capacity {} on each of {} ranks, the most that a "
-                         "group may have",
-                         item_text(plan, ids), plan.topology.capacity, widest);
+      return fmt::format(
+          "{} needs more than the capacity {} on each of {} ranks, the most that a "
+          "group may have",
+          item_text(plan, ids), plan.topology.capacity, widest);
     }
     // On all ranks where sizes are dynamic, whatever the largest size.
     const std::int32_t alone_size = is_dynamic ? plan.topology.ranks : widest;
     if (problem.cheapest_price(alone_size) < 0) {
-      return fmt::format("{} exceeds the capacity {} and cannot run alone: the cost model has no "
-                         "exchange for all {} ranks",
-                         item_text(plan, ids), plan.topology.capacity, plan.topology.ranks);
+      return fmt::format(
+          "{} exceeds the capacity {} and cannot run alone: the cost model has no "
+          "exchange for all {} ranks",
+          item_text(plan, ids), plan.topology.capacity, plan.topology.ranks);
     }
     problem.set_alone(item, alone_size);
   }
@@ -163,11 +165,10 @@ std::int64_t least_bytes(const StepPlan& plan, const Problem& problem, ItemId it
   for (const std::int32_t size : sizes) {
     Tokens tokens = 0;
     for (const SequenceId id : problem.work().items[static_cast<std::size_t>(item)]) {
-      tokens += padded_length(problem.work().lengths[id.index()], size,
-                              plan.options.tensor_parallel);
+      tokens +=
+          padded_length(problem.work().lengths[id.index()], size, plan.options.tensor_parallel);
     }
-    const double bytes =
-        static_cast<double>(tokens / size) * plan.cost.activation_bytes_per_token;
+    const double bytes = static_cast<double>(tokens / size) * plan.cost.activation_bytes_per_token;
     Int128 fullest = 0;
     for (std::int32_t stage = 0; stage < shape.stages; ++stage) {
       Int128 held = 0;
@@ -213,41 +214,20 @@ Topology within_memory(const StepPlan& plan) {
   return topology;
 }
 
-std::int64_t peak_bytes(const StepPlan& plan) {
-  return *std::max_element(plan.peak_activation_bytes.begin(), plan.peak_activation_bytes.end());
-}
-
 // Bytes over max_activation_bytes.
 std::int64_t memory_excess(const StepPlan& plan) {
   const std::int64_t limit = plan.options.max_activation_bytes;
-  return limit == 0 ? 0 : std::max<std::int64_t>(0, peak_bytes(plan) - limit);
+  const auto& peaks = plan.peak_activation_bytes;
+  const std::int64_t fullest = *std::max_element(peaks.begin(), peaks.end());
+  return limit == 0 ? 0 : std::max<std::int64_t>(0, fullest - limit);
 }
 
-// What a few milliseconds for a thousand sequences allow: a step is a matter of balance, slots are one
-// of packing, which takes more.
+// What a few milliseconds for a thousand sequences allow: a step is a matter of balance, slots are
+// one of packing, which takes more.
 std::int64_t default_effort(const Problem& problem) {
   const auto count = static_cast<std::int64_t>(problem.num_items());
   const bool is_packing = problem.options().sync == Sync::microbatch;
-  return is_packing ? 100'000 + 120 * count : 30'000 + 40 * count;
-}
-
-// Predicted time, balance and memory, from the simulator.
-void set_prediction(StepPlan& plan) {
-  const Timeline timeline = simulate(plan);
-  plan.predicted_step_ns = timeline.step_ns;
-  plan.peak_activation_bytes = timeline.peak_activation_bytes;
-  const auto stages = static_cast<std::size_t>(plan.topology.pipeline.stages);
-  double total = 0;
-  double busiest = 0;
-  for (std::size_t r = 0; r < static_cast<std::size_t>(plan.topology.ranks); ++r) {
-    double busy = 0;
-    for (std::size_t s = 0; s < stages; ++s) {
-      busy += static_cast<double>(timeline.busy_ns[r * stages + s]);
-    }
-    total += busy;
-    busiest = std::max(busiest, busy);
-  }
-  plan.imbalance = total > 0 ? busiest / (total / plan.topology.ranks) : 1;
+  return is_packing ? 60'000 + 100 * count : 30'000 + 40 * count;
 }
 
 // A bound of the training pass as one of the pass at hand.
@@ -270,6 +250,43 @@ void set_oversized(const Problem& problem, StepPlan& plan) {
   std::sort(plan.oversized.begin(), plan.oversized.end());
 }
 
+// The same question with aligned groups: what answers it answers dynamic:any too.
+std::unique_ptr<Problem> find_aligned(const Problem& problem) {
+  if (problem.is_aligned()) return nullptr;
+  PlanOptions options = problem.options();
+  options.context = "dynamic";
+  auto aligned =
+      std::make_unique<Problem>(problem.work(), problem.topology(), problem.model(), options);
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    if (problem.is_alone(item)) aligned->set_alone(item, problem.num_ranks());
+  }
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    const auto sizes = aligned->sizes();
+    if (std::none_of(sizes.begin(), sizes.end(),
+                     [&](std::int32_t size) { return aligned->fits(size, bundle); })) {
+      return nullptr;
+    }
+  }
+  return aligned;
+}
+
+Draft search_free_step(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
+  const auto aligned = find_aligned(problem);
+  if (!aligned) return search_step(problem, bound, effort);
+  const auto exact = find_exact_step(*aligned);
+  Draft nested = exact ? *exact : search_step(*aligned, bound, effort / 2);
+  Draft crossing = search_step(problem, bound, effort / 2);
+  return crossing.time < nested.time ? crossing : nested;
+}
+
+DraftSlots search_free_slots(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
+  const auto aligned = find_aligned(problem);
+  if (!aligned) return search_slots(problem, bound, effort).slots;
+  SlotDraft nested = search_slots(*aligned, bound, effort / 2);
+  SlotDraft crossing = search_slots(problem, bound, effort / 2);
+  return crossing.time < nested.time ? crossing.slots : nested.slots;
+}
+
 DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t effort,
                   Nanoseconds& bound) {
   const PlanOptions& options = plan.options;
@@ -284,9 +301,16 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
       return exact->slots;
     }
     bound = slot_bound(problem);
-    DraftSlots slots = options.keep_groups == KeepGroups::rank
-                           ? search_kept_slots(problem, bound, effort)
-                           : search_slots(problem, bound, effort).slots;
+    DraftSlots slots;
+    if (options.keep_groups == KeepGroups::rank || problem.has_speeds()) {
+      slots = search_kept_slots(problem, bound, effort);  // every rank has its own pace, or its own
+    }
+    if (options.keep_groups != KeepGroups::rank) {
+      DraftSlots free = search_free_slots(problem, bound, effort);
+      if (slots.empty() || slots_time(problem, free) < slots_time(problem, slots)) {
+        slots = std::move(free);
+      }
+    }
     equalize(problem, 1, slots);
     return slots;
   }
@@ -295,12 +319,10 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
       bound = exact->time;
       return slots_of(problem, *exact);
     }
+    bound = step_bound(problem);
+    return slots_of(problem, search_free_step(problem, bound, effort));
   }
-  bound = step_bound(problem);
-  if (options.counts == Counts::free) {
-    return slots_of(problem, search_step(problem, bound, effort));
-  }
-  bound = std::max(bound, equal_count_bound(problem));
+  bound = std::max(step_bound(problem), equal_count_bound(problem));
   return search_equal_step(problem, bound, effort);
 }
 
@@ -318,31 +340,31 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
   const PipelineShape& shape = plan.topology.pipeline;
   const std::int32_t multiple = shape.virtual_ > 1 ? shape.group : 1;
   StepPlan trial = plan;
-  const auto time = [&](const DraftSlots& changed) -> std::optional<Nanoseconds> {
-    if (options.counts == Counts::free) return step_time(problem, changed);
-    DraftSlots filled = changed;
-    equalize(problem, multiple, filled);
+  const auto time_of_equal = [&](const DraftSlots& filled) {
     if (shape.stages == 1) {
       return options.sync == Sync::microbatch ? slots_time(problem, filled)
                                               : step_time(problem, filled);
     }
     set_slots(problem, filled, trial);
-    const Timeline timeline = simulate(trial);
-    const auto& peaks = timeline.peak_activation_bytes;
-    const std::int64_t limit = options.max_activation_bytes;
-    const std::int64_t peak = *std::max_element(peaks.begin(), peaks.end());
-    if (limit == 0 || peak <= limit) return timeline.step_ns;
+    set_prediction(trial);
+    const std::int64_t excess = memory_excess(trial);
     // Slower than all that keep the limit, the less it is broken the better.
-    return max_total_cost / 2 + std::min(peak - limit, max_total_cost / 4);
+    return excess == 0 ? trial.predicted_step_ns
+                       : max_total_cost / 2 + std::min(excess, max_total_cost / 4);
+  };
+  const auto time = [&](const Draft& draft) {
+    if (options.counts == Counts::free) return step_time(problem, draft);
+    DraftSlots filled = slots_of(problem, draft);
+    equalize(problem, multiple, filled);
+    return time_of_equal(filled);
   };
   // A trial plays the step once.
   const std::int64_t cost = 1 + problem.num_items() * shape.num_chunks() / 4;
   DraftSlots annealed = anneal(problem, slots, bound, effort / cost, time);
-  if (options.counts == Counts::equal) equalize(problem, multiple, annealed);
+  if (options.counts == Counts::free) return annealed;
+  equalize(problem, multiple, annealed);
   // Annealing knows no placeholders: it begins with what is left of the slots without them.
-  const auto before = time(slots);
-  const auto after = time(annealed);
-  return before && (!after || *before < *after) ? slots : annealed;
+  return time_of_equal(slots) < time_of_equal(annealed) ? slots : annealed;
 }
 
 // The same question on groups of one size; none if they do not hold everything.
@@ -408,6 +430,54 @@ DraftSlots best_slots_within_memory(const StepPlan& plan, const Problem& problem
     if (memory_excess(unlimited) == 0) return slots;
   }
   return best_slots(plan, problem, effort, bound);
+}
+
+// Adds a unit that was left out to the first micro-batch that has room for it.
+bool has_joined(std::size_t unit, StepPlan& plan) {
+  std::vector<SequenceId> ids;
+  for (std::size_t i = 0; i < plan.batch.lengths.size(); ++i) {
+    if (unit_of(plan, i) == unit) ids.emplace_back(static_cast<std::int32_t>(i));
+  }
+  const std::vector<Tokens> lengths = all_lengths(plan);
+  const auto limit = static_cast<std::size_t>(plan.options.max_sequences);
+  for (Slot& slot : plan.microbatches) {
+    for (ContextGroup& group : slot) {
+      Tokens tokens = 0;
+      for (const auto* list : {&group.sequences, &ids}) {
+        for (const SequenceId id : *list) {
+          tokens +=
+              padded_length(lengths[id.index()], group.ranks.size, plan.options.tensor_parallel);
+        }
+      }
+      const bool is_oversized =
+          std::any_of(group.sequences.begin(), group.sequences.end(), [&](SequenceId id) {
+            return std::binary_search(plan.oversized.begin(), plan.oversized.end(), id);
+          });
+      if (is_oversized || tokens > within_memory(plan).capacity * group.ranks.size ||
+          (limit > 0 && group.sequences.size() + ids.size() > limit)) {
+        continue;
+      }
+      group.sequences.insert(group.sequences.end(), ids.begin(), ids.end());
+      std::sort(group.sequences.begin(), group.sequences.end());
+      group.exchange = cheapest_exchange(plan, group);
+      set_prediction(plan);
+      plan.lower_bound_ns = 0;  // that of fewer sequences says nothing
+      return true;
+    }
+  }
+  return false;
+}
+
+// Why the plan that was found is none, if it holds more activations than it may.
+std::optional<std::string> find_memory_excess(const StepPlan& plan) {
+  const std::int64_t limit = plan.options.max_activation_bytes;
+  const auto& peaks = plan.peak_activation_bytes;
+  const auto fullest = std::max_element(peaks.begin(), peaks.end());
+  if (limit == 0 || *fullest <= limit) return std::nullopt;
+  return fmt::format(
+      "rank {} holds {} activation bytes in the best plan found, more than "
+      "max_activation_bytes {}",
+      fullest - peaks.begin(), *fullest, limit);
 }
 
 }  // namespace
@@ -489,13 +559,13 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
   while (!has_answer && is_short && plan.options.short_ == Short::drop && kept > 1) {
     has_answer = is_answered(--kept);
   }
-  if (has_answer && memory_excess(plan) > 0) {
-    reason = fmt::format(
-        "no order was found that keeps max_activation_bytes {}, the best one holds {} on a stage",
-        plan.options.max_activation_bytes, peak_bytes(plan));
-    return without_answer(std::move(plan), Status::unknown, std::move(reason));
+  if (has_answer) {
+    while (kept < num_units(plan) && has_joined(kept, plan)) ++kept;
   }
   if (!has_answer) return without_answer(std::move(plan), Status::infeasible, std::move(reason));
+  if (auto excess = find_memory_excess(plan)) {
+    return without_answer(std::move(plan), Status::unknown, std::move(*excess));
+  }
   for (std::size_t i = 0; i < num_rows; ++i) {
     if (unit_of(plan, i) >= kept) plan.dropped.emplace_back(static_cast<std::int32_t>(i));
   }

@@ -1,16 +1,13 @@
 #include "isochron/plan/plan_slots.h"
 
 #include <algorithm>
-#include <optional>
+
+#include "isochron/simulate/simulate.h"
 
 namespace isochron {
 
-namespace {
-
-// The exchange that is cheapest for a group, if there is a choice.
-std::optional<ContextKind> exchange_of(const StepPlan& plan, const ContextGroup& group) {
+std::optional<ContextKind> cheapest_exchange(const StepPlan& plan, const ContextGroup& group) {
   if (plan.cost.context.size() < 2 || group.ranks.size == 1) return std::nullopt;
-  const std::vector<Tokens> lengths = all_lengths(plan);
   std::optional<ContextKind> best;
   Nanoseconds least = 0;
   for (const ContextCost& context : plan.cost.context) {
@@ -18,19 +15,18 @@ std::optional<ContextKind> exchange_of(const StepPlan& plan, const ContextGroup&
     if (!link) continue;
     Nanoseconds cost = link_latency(*link);
     for (const SequenceId id : group.sequences) {
+      const bool is_real = id.index() < plan.batch.lengths.size();
       const bool has_extra = id.index() < plan.batch.extra_cost_ns.size();
-      cost += *find_sequence_cost(plan.cost, context, group.ranks, lengths[id.index()],
+      cost += *find_sequence_cost(plan.cost, context, group.ranks,
+                                  is_real ? plan.batch.lengths[id.index()] : padding_row_length,
                                   has_extra ? plan.batch.extra_cost_ns[id.index()] : 0);
     }
-    if (!best || cost < least) {
-      best = context.kind;
-      least = cost;
-    }
+    if (best && cost >= least) continue;
+    best = context.kind;
+    least = cost;
   }
   return best;
 }
-
-}  // namespace
 
 void set_slots(const Problem& problem, const DraftSlots& slots, StepPlan& plan) {
   plan.microbatches.clear();
@@ -43,13 +39,31 @@ void set_slots(const Problem& problem, const DraftSlots& slots, StepPlan& plan) 
         group.sequences.insert(group.sequences.end(), ids.begin(), ids.end());
       }
       std::sort(group.sequences.begin(), group.sequences.end());
-      group.exchange = exchange_of(plan, group);
+      group.exchange = cheapest_exchange(plan, group);
       groups.push_back(std::move(group));
     }
     std::sort(groups.begin(), groups.end(), [](const ContextGroup& a, const ContextGroup& b) {
       return a.ranks.first < b.ranks.first;
     });
   }
+}
+
+void set_prediction(StepPlan& plan) {
+  const Timeline timeline = simulate(plan);
+  plan.predicted_step_ns = timeline.step_ns;
+  plan.peak_activation_bytes = timeline.peak_activation_bytes;
+  const auto stages = static_cast<std::size_t>(plan.topology.pipeline.stages);
+  double total = 0;
+  double busiest = 0;
+  for (std::size_t r = 0; r < static_cast<std::size_t>(plan.topology.ranks); ++r) {
+    double busy = 0;
+    for (std::size_t s = 0; s < stages; ++s) {
+      busy += static_cast<double>(timeline.busy_ns[r * stages + s]);
+    }
+    total += busy;
+    busiest = std::max(busiest, busy);
+  }
+  plan.imbalance = total > 0 ? busiest / (total / plan.topology.ranks) : 1;
 }
 
 }  // namespace isochron

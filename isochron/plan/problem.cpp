@@ -28,7 +28,7 @@ std::vector<std::int32_t> sizes_of(const ContextMode& mode, const Topology& topo
 }
 
 // An upper bound of what everything costs, wherever it runs, so that sums stay in 64 bits.
-void require_small_total(const Work& work, const CostModel& model) {
+void require_small_total(const Work& work, const Topology& topology, const CostModel& model) {
   double per_token = 0;
   double latency = 0;
   for (const ContextCost& context : model.context) {
@@ -37,11 +37,19 @@ void require_small_total(const Work& work, const CostModel& model) {
       latency = std::max(latency, link.latency_us * 1000);
     }
   }
+  const auto& speeds = topology.rank_speed;
+  const double speed =
+      speeds.empty() ? 1 : std::min(1.0, *std::min_element(speeds.begin(), speeds.end()));
+  // Every micro-batch goes through all chunks and back.
+  const double transfer =
+      2.0 * topology.pipeline.num_chunks() * static_cast<double>(topology.pipeline.transfer_ns);
   double total = 0;
   for (std::size_t i = 0; i < work.lengths.size(); ++i) {
     const Nanoseconds extra = work.extra_costs.empty() ? 0 : work.extra_costs[i];
-    total += static_cast<double>(sequence_cost(model, work.lengths[i], extra)) +
-             per_token * static_cast<double>(work.lengths[i]) + model.microbatch_ns + latency;
+    const double cost = static_cast<double>(sequence_cost(model, work.lengths[i], extra)) +
+                        per_token * static_cast<double>(work.lengths[i]) + model.microbatch_ns +
+                        latency;
+    total += cost / speed + transfer;
     require(total < static_cast<double>(max_total_cost), "plan",
             "the costs up to sequence {} add up to more than 2^62", i);
   }
@@ -53,7 +61,7 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
                  const PlanOptions& options)
     : work_(std::move(work)), topology_(topology), cost_(cost), options_(options) {
   require_valid(cost_);
-  require_small_total(work_, cost_);
+  require_small_total(work_, topology_, cost_);
   microbatch_ = microbatch_cost(cost_);
   has_ordered_links_ = cost_.context.size() <= 1;  // an exchange may begin at a larger size
   for (const ContextCost& context : cost_.context) {
@@ -65,8 +73,8 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
     }
   }
   // Some exchange takes any size, on a link that spans the machine.
-  is_everywhere_ = std::any_of(
-      cost_.context.begin(), cost_.context.end(), [&](const ContextCost& context) {
+  is_everywhere_ =
+      std::any_of(cost_.context.begin(), cost_.context.end(), [&](const ContextCost& context) {
         const bool is_free = context.kind == ContextKind::none && context.links.empty();
         return context.divides == 0 &&
                (is_free ||
@@ -75,10 +83,16 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
   const ContextMode mode = context_mode(options_.context);
   is_aligned_ = mode.kind != ContextMode::Kind::any;
   keys_of_size_.resize(static_cast<std::size_t>(topology_.ranks) + 1);
+  // The first ranks are in the first block of every link, so no place has an earlier link.
+  cheapest_.assign(static_cast<std::size_t>(topology_.ranks) + 1, -1);
+  const auto find_cheapest = [&](std::int32_t size) {
+    cheapest_[static_cast<std::size_t>(size)] = price_of({.first = 0, .size = size});
+    return cheapest_price(size) >= 0;
+  };
   for (const std::int32_t size : sizes_of(mode, topology_, options_)) {
-    sizes_.push_back(size);
-    if (cheapest_price(size) < 0) sizes_.pop_back();
+    if (find_cheapest(size)) sizes_.push_back(size);
   }
+  find_cheapest(topology_.ranks);  // what stands alone may take them all
   max_size_ = sizes_.empty() ? 0 : sizes_.back();
   is_plain_ = work_.bundles.size() == work_.items.size();
   tokens_of_one_.reserve(work_.items.size());
@@ -148,11 +162,6 @@ PriceId Problem::price_of(RankRange ranks) const {
   return key.price;
 }
 
-PriceId Problem::cheapest_price(std::int32_t size) const {
-  // The first ranks are in the first block of every link, so no place has an earlier link.
-  return price_of({.first = 0, .size = size});
-}
-
 Nanoseconds Problem::sequence_cost_at(const Price& price, std::size_t sequence) const {
   const Nanoseconds extra = work_.extra_costs.empty() ? 0 : work_.extra_costs[sequence];
   if (price.size == 1) return sequence_cost(cost_, work_.lengths[sequence], extra);
@@ -182,6 +191,30 @@ Nanoseconds Problem::cost(PriceId id, BundleId bundle) const {
     }
   }
   return cost;
+}
+
+Nanoseconds Problem::group_cost(RankRange ranks, std::span<const ItemId> items) const {
+  const PriceId id = price_of(ranks);
+  if (ranks.size == 1 || cost_.context.size() == 1) {
+    Nanoseconds time = price(id).fixed;
+    for (const ItemId item : items) time += item_cost(id, item);
+    return time;
+  }
+  Nanoseconds least = -1;
+  for (std::size_t e = 0; e < cost_.context.size(); ++e) {
+    const auto link = find_link(cost_.context[e], ranks);
+    if (!link) continue;
+    Price exchange = price(id);
+    exchange.exchange = static_cast<std::int32_t>(e);
+    Nanoseconds time = microbatch_ + link_latency(*link);
+    for (const ItemId item : items) {
+      for (const SequenceId sequence : work_.items[static_cast<std::size_t>(item)]) {
+        time += sequence_cost_at(exchange, sequence.index());
+      }
+    }
+    if (least < 0 || time < least) least = time;
+  }
+  return least;
 }
 
 Nanoseconds Problem::least_cost(std::int32_t size, BundleId bundle) const {

@@ -14,8 +14,8 @@
 
 namespace isochron {
 
-// Sequences that share a micro-batch (an item), and items that share a set of ranks (a bundle). What
-// keeps nothing together has one sequence in an item and one item in a bundle.
+// Sequences that share a micro-batch (an item), and items that share a set of ranks (a bundle).
+// What keeps nothing together has one sequence in an item and one item in a bundle.
 using ItemId = std::int32_t;
 using BundleId = std::int32_t;
 
@@ -23,16 +23,16 @@ using BundleId = std::int32_t;
 // but for slow ranks.
 struct Price {
   std::int32_t size = 1;
-  std::int32_t exchange = 0;       // of the cost model
-  RankRange example;               // a group of this price
-  Nanoseconds fixed = 0;           // of a micro-batch: microbatch_ns and latency
+  std::int32_t exchange = 0;  // of the cost model
+  RankRange example;          // a group of this price
+  Nanoseconds fixed = 0;      // of a micro-batch: microbatch_ns and latency
 };
 using PriceId = std::int32_t;
 
 // What the policies left to plan: the sequences that run, and how they stay together.
 struct Work {
-  std::vector<Tokens> lengths;               // of all sequences, padding rows included
-  std::vector<Nanoseconds> extra_costs;      // empty: none
+  std::vector<Tokens> lengths;           // of all sequences, padding rows included
+  std::vector<Nanoseconds> extra_costs;  // empty: none
   std::vector<std::vector<SequenceId>> items;
   std::vector<std::vector<ItemId>> bundles;
 };
@@ -51,10 +51,18 @@ class Problem {
   [[nodiscard]] std::int32_t num_ranks() const { return topology_.ranks; }
   [[nodiscard]] Tokens capacity() const { return topology_.capacity; }
   [[nodiscard]] Nanoseconds microbatch() const { return microbatch_; }
-  [[nodiscard]] std::int32_t num_bundles() const { return static_cast<std::int32_t>(work_.bundles.size()); }
-  [[nodiscard]] std::int32_t num_items() const { return static_cast<std::int32_t>(work_.items.size()); }
-  [[nodiscard]] std::span<const ItemId> items_of(BundleId bundle) const { return work_.bundles[static_cast<std::size_t>(bundle)]; }
-  [[nodiscard]] bool is_alone(ItemId item) const { return !is_alone_.empty() && is_alone_[static_cast<std::size_t>(item)]; }
+  [[nodiscard]] std::int32_t num_bundles() const {
+    return static_cast<std::int32_t>(work_.bundles.size());
+  }
+  [[nodiscard]] std::int32_t num_items() const {
+    return static_cast<std::int32_t>(work_.items.size());
+  }
+  [[nodiscard]] std::span<const ItemId> items_of(BundleId bundle) const {
+    return work_.bundles[static_cast<std::size_t>(bundle)];
+  }
+  [[nodiscard]] bool is_alone(ItemId item) const {
+    return !is_alone_.empty() && is_alone_[static_cast<std::size_t>(item)];
+  }
 
   // The item exceeds every size: it runs alone on `size` ranks, which others may not have.
   void set_alone(ItemId item, std::int32_t size);
@@ -67,9 +75,13 @@ class Problem {
   // The price of a group, or -1 if no exchange admits it. Several exchanges: the one that is
   // cheapest for a full micro-batch.
   [[nodiscard]] PriceId price_of(RankRange ranks) const;
-  [[nodiscard]] const Price& price(PriceId id) const { return prices_[static_cast<std::size_t>(id)]; }
+  [[nodiscard]] const Price& price(PriceId id) const {
+    return prices_[static_cast<std::size_t>(id)];
+  }
   // The cheapest price of a size, wherever a group of it may stand; -1 if there is none.
-  [[nodiscard]] PriceId cheapest_price(std::int32_t size) const;
+  [[nodiscard]] PriceId cheapest_price(std::int32_t size) const {
+    return cheapest_[static_cast<std::size_t>(size)];
+  }
 
   // Whether groups of every size are admissible wherever they may start.
   [[nodiscard]] bool is_everywhere() const { return is_everywhere_; }
@@ -77,6 +89,8 @@ class Problem {
   // What a bundle or an item costs each rank of a group, without the fixed part.
   [[nodiscard]] Nanoseconds cost(PriceId price, BundleId bundle) const;
   [[nodiscard]] Nanoseconds item_cost(PriceId price, ItemId item) const;
+  // A micro-batch of these items on a group, by the exchange that is cheapest for it.
+  [[nodiscard]] Nanoseconds group_cost(RankRange ranks, std::span<const ItemId> items) const;
   // No group of this size, wherever it stands and however it exchanges, is cheaper. Negative if
   // the size does not admit the bundle.
   [[nodiscard]] Nanoseconds least_cost(std::int32_t size, BundleId bundle) const;
@@ -87,7 +101,9 @@ class Problem {
 
   // Padded tokens of an item on a group of `size`; an item that stands alone takes all there is.
   [[nodiscard]] Tokens tokens(std::int32_t size, ItemId item) const;
-  [[nodiscard]] std::int32_t num_sequences(ItemId item) const { return static_cast<std::int32_t>(work_.items[static_cast<std::size_t>(item)].size()); }
+  [[nodiscard]] std::int32_t num_sequences(ItemId item) const {
+    return static_cast<std::int32_t>(work_.items[static_cast<std::size_t>(item)].size());
+  }
   // Whether a group of `size` may hold the bundle: each of its items keeps the capacity by itself.
   [[nodiscard]] bool fits(std::int32_t size, BundleId bundle) const;
   [[nodiscard]] bool item_fits(std::int32_t size, ItemId item) const;
@@ -119,6 +135,7 @@ class Problem {
   bool has_ordered_links_ = true;
   bool is_everywhere_ = true;
   std::vector<std::int32_t> sizes_;
+  std::vector<PriceId> cheapest_;      // of each size
   std::vector<Tokens> tokens_of_one_;  // padded tokens of each item on one rank
   bool is_plain_ = true;               // every bundle is one item
   mutable std::vector<Price> prices_;

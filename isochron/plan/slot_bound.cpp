@@ -2,9 +2,9 @@
 //
 // Every bundle gets a price: its least area over ranks, with a share of the fixed cost by its part
 // of the capacity, over all ranks. What runs in a slot is never worth more than the slot takes, so
-// all prices together are a bound. A few long bundles raise it: a slot that holds one takes at least
-// as long as it does, while the ranks beside it hold no more than their tokens are worth at best.
-// All ways to put up to three of them into slots are tried.
+// all prices together are a bound. A few long bundles raise it: a slot that holds one takes at
+// least as long as it does, while the ranks beside it hold no more than their tokens are worth at
+// best. All ways to put up to three of them into slots are tried.
 
 #include <algorithm>
 #include <cmath>
@@ -79,8 +79,9 @@ class Prices {
 
   // The most that bundles of so many tokens are worth: densest first, the last one in part.
   [[nodiscard]] double worth(double tokens) const {
-    const auto end = std::lower_bound(sums_.begin(), sums_.end(), tokens,
-                                      [](const Sum& sum, double room) { return sum.tokens < room; });
+    const auto end =
+        std::lower_bound(sums_.begin(), sums_.end(), tokens,
+                         [](const Sum& sum, double room) { return sum.tokens < room; });
     if (end == sums_.end()) return sums_.empty() ? 0 : sums_.back().worth;
     const Sum before = end == sums_.begin() ? Sum{} : *(end - 1);
     const double width = end->tokens - before.tokens;
@@ -151,8 +152,8 @@ class SlotBound {
  private:
   struct Slot {
     double longest = 0;
-    double size = 0;   // of its long bundles together
-    double area = 0;   // of them, without latencies: those are paid for what joins them too
+    double size = 0;  // of its long bundles together
+    double area = 0;  // of them, without latencies: those are paid for what joins them too
   };
 
   std::vector<Stay> stays_of(std::size_t bundle) const {

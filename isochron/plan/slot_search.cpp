@@ -1,10 +1,11 @@
 // Micro-batches of a chosen length, sorted into slots.
 //
-// What needs a wide group to end within a limit is packed first, dearest first: bin packing with two
-// resources, time and tokens, where a group of c ranks is a bin of price c. Sorted by duration these
-// groups fill slot after slot, so that those that wait for each other take equally long. The other
-// items fill what the wide groups leave open, and the rest is spread evenly over further slots. The
-// best of several limits is the start; after that a few slots at a time are pooled and built anew.
+// What needs a wide group to end within a limit is packed first, dearest first: bin packing with
+// two resources, time and tokens, where a group of c ranks is a bin of price c. Sorted by duration
+// these groups fill slot after slot, so that those that wait for each other take equally long. The
+// other items fill what the wide groups leave open, and the rest is spread evenly over further
+// slots. The best of several limits is the start; after that a few slots at a time are pooled and
+// built anew.
 
 #include "isochron/plan/slot_search.h"
 
@@ -46,11 +47,18 @@ enum class Idle {
   spread,  // evenly, together with further slots
 };
 
+// How what needs wide groups comes into slots.
+enum class Wide {
+  at_once,  // packed first, then sorted into slots
+  in_turn,  // slot by slot: the longest that are left, then what fills the time they leave
+};
+
 // How slots are built.
 struct Recipe {
   std::size_t base = 0;   // place of the size of cells: items that fit it need no wide group
   Nanoseconds limit = 0;  // that groups keep where they can
   Idle idle = Idle::filled;
+  Wide wide = Wide::at_once;
   bool is_quick = false;  // a rough answer, to compare limits by
   bool is_last = false;   // spreads what is left as it is
 };
@@ -119,10 +127,11 @@ class SlotSearch {
       const Problem& problem = search_.problem_;
       const std::int32_t size = problem.sizes()[place];
       const std::int32_t max_sequences = problem.options().max_sequences;
-      const Nanoseconds time = search_.cost(place, item);
       const Tokens tokens = problem.tokens(size, item);
+      const Nanoseconds time = search_.cost(place, item);
       const auto needs = std::min(
           time, static_cast<Nanoseconds>(static_cast<double>(tokens) / size * search_.lightest_));
+      if (groups.rbegin()->first < needs) return -1;
       constexpr int max_tries = 16;
       int tries = 0;
       for (auto it = groups.lower_bound({needs, -1}); it != groups.end() && tries < max_tries;
@@ -190,24 +199,18 @@ class SlotSearch {
     OpenGroups open(*this);
     for (const ItemId item : items) {
       --work;
-      // The smallest size that ends within the limit, or else the fastest.
-      std::size_t best = smallest_from(recipe.base, item);
-      Nanoseconds least = never;
-      for (std::size_t place = best; place < sizes.size() && least > recipe.limit; ++place) {
-        if (!problem_.item_fits(sizes[place], item)) continue;
-        const Nanoseconds time = cost(place, item) + fixed(place);
-        if (time < least) {
-          least = time;
-          best = place;
-        }
-      }
-      const bool may_share = least <= recipe.limit && !problem_.is_alone(item);
+      const std::size_t best = place_within(recipe, item);
+      const bool may_share =
+          cost(best, item) + fixed(best) <= recipe.limit && !problem_.is_alone(item);
       std::int32_t id = -1;
       for (std::size_t place = best; may_share && place < sizes.size() && id < 0; ++place) {
         if (overhead(place, item) > 1.1 * overhead(best, item)) break;
         id = open.take(
-            place, item, [&](std::int32_t g) -> const Group& { return groups[static_cast<std::size_t>(g)]; },
-            [&](std::int32_t g) { return recipe.limit - groups[static_cast<std::size_t>(g)].time; });
+            place, item,
+            [&](std::int32_t g) -> const Group& { return groups[static_cast<std::size_t>(g)]; },
+            [&](std::int32_t g) {
+              return recipe.limit - groups[static_cast<std::size_t>(g)].time;
+            });
       }
       if (id < 0) {
         id = static_cast<std::int32_t>(groups.size());
@@ -296,14 +299,104 @@ class SlotSearch {
       }
       if (best < 0) return places_in_row(sizes, order);
       places[i] = best;
-      for (std::int32_t r = best; r < best + size; ++r) is_taken[static_cast<std::size_t>(r)] = true;
+      for (std::int32_t r = best; r < best + size; ++r)
+        is_taken[static_cast<std::size_t>(r)] = true;
     }
     return places;
+  }
+
+  // The smallest size that ends within the limit, or else the fastest.
+  std::size_t place_within(const Recipe& recipe, ItemId item) const {
+    const auto sizes = problem_.sizes();
+    std::size_t best = smallest_from(recipe.base, item);
+    Nanoseconds least = never;
+    for (std::size_t place = best; place < sizes.size() && least > recipe.limit; ++place) {
+      if (!problem_.item_fits(sizes[place], item)) continue;
+      const Nanoseconds time = cost(place, item) + fixed(place);
+      if (time < least) {
+        least = time;
+        best = place;
+      }
+    }
+    return best;
+  }
+
+  // Slot by slot: the items that take longest alone stand side by side, all that is left fills the
+  // time that they leave. Ends when what is left needs no wide group and no longer slots.
+  std::vector<PackedSlot> build_in_turn(const std::vector<ItemId>& items, const Recipe& recipe,
+                                        std::int64_t& work) const {
+    const auto sizes = problem_.sizes();
+    struct Entry {
+      Nanoseconds time;
+      std::size_t place;
+      ItemId item;
+    };
+    std::vector<Entry> entries;  // longest first
+    for (const ItemId item : items) {
+      const std::size_t place = place_within(recipe, item);
+      entries.push_back({cost(place, item) + fixed(place), place, item});
+    }
+    std::stable_sort(entries.begin(), entries.end(),
+                     [](const Entry& a, const Entry& b) { return a.time > b.time; });
+    std::vector<bool> is_used(position_.size(), false);
+    std::vector<ItemId> left = items;  // dearest first
+    std::vector<PackedSlot> slots;
+    while (!left.empty()) {
+      const bool is_narrow = std::all_of(left.begin(), left.end(), [&](ItemId item) {
+        return smallest_from(recipe.base, item) == recipe.base && !problem_.is_alone(item);
+      });
+      if (is_narrow && cost(recipe.base, left.front()) <= even_share(left, recipe.base)) break;
+      std::vector<PackedSlot> slot(1);
+      std::int32_t room = problem_.num_ranks();
+      for (const Entry& entry : entries) {
+        if (room < sizes.front()) break;
+        if (is_used[static_cast<std::size_t>(entry.item)] || sizes[entry.place] > room) continue;
+        if (!is_simple() && !can_place(slot[0].groups, group_at(entry.place))) continue;
+        is_used[static_cast<std::size_t>(entry.item)] = true;
+        Group group = group_at(entry.place);
+        put(group, entry.item);
+        slot[0].time = std::max(slot[0].time, group.time);
+        slot[0].groups.push_back(std::move(group));
+        room -= sizes[entry.place];
+      }
+      slot[0].room = slot[0].time;
+      std::erase_if(left, [&](ItemId item) { return is_used[static_cast<std::size_t>(item)]; });
+      std::erase_if(entries, [&](const Entry& entry) {
+        return is_used[static_cast<std::size_t>(entry.item)];
+      });
+      left = fill(slot, left, {.base = recipe.base, .idle = Idle::spread}, work);
+      for (const Group& group : slot[0].groups) {
+        for (const ItemId item : group.items) is_used[static_cast<std::size_t>(item)] = true;
+      }
+      slots.push_back(std::move(slot[0]));
+    }
+    if (!left.empty()) {
+      Recipe rest = recipe;
+      rest.wide = Wide::at_once;
+      rest.idle = Idle::spread;
+      rest.limit = never;
+      for (PackedSlot& slot : build(left, rest, work)) slots.push_back(std::move(slot));
+    }
+    return slots;
+  }
+
+  // What every cell gets of items, if they fill as many slots as their tokens need.
+  Nanoseconds even_share(const std::vector<ItemId>& items, std::size_t base) const {
+    double sum = 0;
+    Tokens tokens = 0;
+    for (const ItemId item : items) {
+      sum += static_cast<double>(cost(base, item));
+      tokens += problem_.tokens(problem_.sizes()[base], item);
+    }
+    const Tokens room = problem_.capacity() * problem_.num_ranks();
+    const auto slots = static_cast<double>((tokens + room - 1) / room);
+    return static_cast<Nanoseconds>(sum * problem_.sizes()[base] / problem_.num_ranks() / slots);
   }
 
   // Slots for items, dearest first.
   std::vector<PackedSlot> build(const std::vector<ItemId>& items, const Recipe& recipe,
                                 std::int64_t& work) const {
+    if (recipe.wide == Wide::in_turn) return build_in_turn(items, recipe, work);
     std::vector<ItemId> wide;
     std::vector<ItemId> narrow;
     for (const ItemId item : items) {
@@ -324,8 +417,8 @@ class SlotSearch {
     return !apart.empty() && total(apart) < total(slots) ? apart : slots;
   }
 
-  // Adds slots for what is left in which even its dearest items end with the others, on wider groups
-  // than they need. Nothing if none is that dear.
+  // Adds slots for what is left in which even its dearest items end with the others, on wider
+  // groups than they need. Nothing if none is that dear.
   std::vector<PackedSlot> with_rest_apart(const std::vector<PackedSlot>& slots,
                                           const std::vector<ItemId>& items, const Recipe& recipe,
                                           std::int64_t& work) const {
@@ -344,8 +437,11 @@ class SlotSearch {
       const auto limit = static_cast<Nanoseconds>(mean / m * 1.01) + fixed(recipe.base);
       if (cost(recipe.base, items.front()) + fixed(recipe.base) <= limit) continue;
       std::vector<PackedSlot> all = slots;
-      const Recipe even{.base = recipe.base, .limit = limit, .idle = Idle::spread,
-                        .is_quick = recipe.is_quick, .is_last = true};
+      const Recipe even{.base = recipe.base,
+                        .limit = limit,
+                        .idle = Idle::spread,
+                        .is_quick = recipe.is_quick,
+                        .is_last = true};
       for (PackedSlot& slot : build(items, even, work)) all.push_back(std::move(slot));
       if (total(all) < best_time) {
         best_time = total(all);
@@ -442,9 +538,8 @@ class SlotSearch {
         for (const Group& group : slots[s].groups) room -= group.size;
         for (; room >= size; room -= size) beside.push_back(s);
       }
-      std::stable_sort(beside.begin(), beside.end(), [&](std::size_t a, std::size_t b) {
-        return slots[a].time > slots[b].time;
-      });
+      std::stable_sort(beside.begin(), beside.end(),
+                       [&](std::size_t a, std::size_t b) { return slots[a].time > slots[b].time; });
     }
     const auto num_beside = static_cast<std::int32_t>(beside.size());
     Limits limits{.capacity = problem_.capacity() * size};
@@ -547,11 +642,22 @@ class SlotSearch {
       const Nanoseconds clamped =
           std::clamp<Nanoseconds>(static_cast<Nanoseconds>(limit) + fixed(0), 1, longest);
       const bool is_known = std::any_of(result.begin(), result.end(), [&](const Recipe& recipe) {
-        return recipe.limit == clamped && recipe.idle == idle;
+        return recipe.limit == clamped && recipe.idle == idle && recipe.wide == Wide::at_once;
       });
       if (!is_known) result.push_back({.limit = clamped, .idle = idle});
     };
     const double fewest = std::max(1.0, std::ceil(whole / full));
+    // Long items set the pace of their slots; with many slots that is all there is to choose.
+    const bool has_many_slots = fewest > 6;
+    for (const double factor : {8.0, 2.5, 1.8}) {
+      const auto limit = static_cast<Nanoseconds>(full * factor) + fixed(0);
+      if (factor < 8.0 && (limit >= longest || has_many_slots)) continue;
+      result.push_back({.limit = std::min(limit, longest), .wide = Wide::in_turn});
+    }
+    if (has_many_slots) {
+      add(full * 8.0, Idle::filled);
+      return result;
+    }
     for (const double factor : {8.0, 2.2}) add(full * factor, Idle::filled);
     for (double m = fewest; m < fewest + 3; ++m) add(whole / m * 1.005, Idle::spread);
     for (std::size_t i = 0; i < std::min<std::size_t>(2, dearest_.size()); ++i) {
@@ -565,6 +671,18 @@ class SlotSearch {
         }
       }
     }
+    // Larger cells pack their tokens better, which counts where micro-batches cost much.
+    for (std::size_t base = 1; base < std::min<std::size_t>(4, sizes.size()); ++base) {
+      if (problem_.num_ranks() % sizes[base] != 0) continue;
+      for (const Idle idle : {Idle::filled, Idle::spread}) {
+        result.push_back({.base = base, .limit = longest, .idle = idle});
+      }
+      result.push_back({.base = base, .limit = longest, .wide = Wide::in_turn});
+      for (double m = fewest; m < fewest + 2; ++m) {
+        const auto limit = static_cast<Nanoseconds>(whole / m * 1.02) + fixed(base);
+        result.push_back({.base = base, .limit = limit, .idle = Idle::spread});
+      }
+    }
     for (const double factor : {2.0, 1.8, 1.5, 1.2}) add(full * factor, Idle::filled);
     for (double m = fewest; m < fewest + 5; ++m) add(whole / m * 1.05, Idle::spread);
     return result;
@@ -572,6 +690,13 @@ class SlotSearch {
 
   void start(std::int64_t& work) {
     const auto sizes = problem_.sizes();
+    // Where every item fits a cell an even spread is often all it takes.
+    const bool is_narrow = std::all_of(smallest_.begin(), smallest_.end(),
+                                       [](std::int32_t place) { return place == 0; });
+    if (is_narrow) {
+      consider(build(dearest_, {.limit = never, .idle = Idle::spread, .is_last = true}, work));
+      if (time_ <= good_enough()) return;
+    }
     std::vector<std::pair<Nanoseconds, Recipe>> tried;
     for (Recipe recipe : recipes()) {
       if (tried.size() > 3 && work <= 0) break;
@@ -626,10 +751,11 @@ class SlotSearch {
       });
       const double mean = static_cast<double>(before) / static_cast<double>(pool);
       const double factor = 0.75 + 0.3 * random.unit();
-      const auto limit =
-          static_cast<Nanoseconds>(factor * (random.below(2) == 0 ? mean : static_cast<double>(longest)));
+      const auto limit = static_cast<Nanoseconds>(
+          factor * (random.below(2) == 0 ? mean : static_cast<double>(longest)));
       const Recipe recipe{.limit = std::max<Nanoseconds>(1, limit),
-                          .idle = random.below(2) == 0 ? Idle::filled : Idle::spread};
+                          .idle = random.below(2) == 0 ? Idle::filled : Idle::spread,
+                          .wide = random.below(3) == 0 ? Wide::in_turn : Wide::at_once};
       std::vector<PackedSlot> fresh = build(items, recipe, work);
       const Nanoseconds after = total(fresh);
       if (after > before) continue;

@@ -57,12 +57,28 @@ class Movable {
     }
   }
 
-  // Takes the dearest item that costs at most `limit`, else the cheapest, out of its micro-batch.
-  // None if there is none left. With kept ranks only from groups on the same ranks.
+  // Takes an item out of its micro-batch, for a cell that idles. Where only the slots count: the
+  // dearest that costs at most `limit`, else the cheapest. Where every rank runs for itself: one of
+  // the same ranks, which keeps their sum, else the cheapest. None if there is none left, or if
+  // bundles keep their ranks and these ranks have none.
   std::optional<ItemId> take(RankRange cell, Nanoseconds limit) {
-    const auto found = items_.find(key_of(cell));
-    if (found == items_.end()) return std::nullopt;
-    auto& offers = found->second;
+    const bool is_kept = problem_.options().keep_groups == KeepGroups::rank;
+    if (is_kept || problem_.options().sync == Sync::step) {
+      const auto own = of_cell_.find(cell.first);
+      if (own != of_cell_.end()) {
+        if (const auto item = take(own->second, limit)) return item;
+      }
+      if (is_kept) return std::nullopt;
+      limit = 0;
+    }
+    return take(all_, limit);
+  }
+
+ private:
+  using Offer = std::tuple<Nanoseconds, ItemId, std::size_t, std::size_t>;  // .., slot, group
+  using Offers = std::set<Offer>;
+
+  std::optional<ItemId> take(Offers& offers, Nanoseconds limit) {
     while (!offers.empty()) {
       auto best = offers.upper_bound({limit, problem_.num_items(), 0, 0});
       if (best != offers.begin()) --best;
@@ -77,24 +93,28 @@ class Movable {
     return std::nullopt;
   }
 
- private:
-  using Offer = std::tuple<Nanoseconds, ItemId, std::size_t, std::size_t>;
-
-  std::int64_t key_of(RankRange ranks) const { return is_kept() ? ranks.first : 0; }
-  bool is_kept() const { return problem_.options().keep_groups == KeepGroups::rank; }
-
   void offer(std::size_t s, std::size_t g, ItemId item) {
     const std::int32_t size = problem_.sizes().front();
-    if (is_kept() && slots_[s][g].ranks.size != size) return;
     if (!problem_.item_fits(size, item)) return;
     const Nanoseconds cost = problem_.item_cost(problem_.cheapest_price(size), item);
-    items_[key_of(slots_[s][g].ranks)].emplace(cost, item, s, g);
+    all_.emplace(cost, item, s, g);
+    if (slots_[s][g].ranks.size == size) {
+      of_cell_[slots_[s][g].ranks.first].emplace(cost, item, s, g);
+    }
   }
 
   const Problem& problem_;
   DraftSlots& slots_;
-  std::map<std::int64_t, std::set<Offer>> items_;
+  Offers all_;
+  std::map<std::int64_t, Offers> of_cell_;  // by the first rank
 };
+
+// Runs a group once its last member is free.
+void run(const Problem& problem, const DraftGroup& group, std::vector<Nanoseconds>& free_at) {
+  const auto first = free_at.begin() + group.ranks.first;
+  const auto last = first + group.ranks.size;
+  std::fill(first, last, *std::max_element(first, last) + group_time(problem, group));
+}
 
 }  // namespace
 
@@ -113,12 +133,9 @@ DraftSlots slots_of(const Problem& problem, const Draft& draft) {
 }
 
 Nanoseconds group_time(const Problem& problem, const DraftGroup& group) {
-  const double slowness = problem.slowness(group.ranks);
-  if (group.items.empty()) return Problem::slowed(problem.microbatch(), slowness);
-  const PriceId price = problem.price_of(group.ranks);
-  Nanoseconds time = problem.price(price).fixed;
-  for (const ItemId item : group.items) time += problem.item_cost(price, item);
-  return Problem::slowed(time, slowness);
+  const Nanoseconds time =
+      group.items.empty() ? problem.microbatch() : problem.group_cost(group.ranks, group.items);
+  return Problem::slowed(time, problem.slowness(group.ranks));
 }
 
 Nanoseconds slots_time(const Problem& problem, const DraftSlots& slots) {
@@ -131,15 +148,16 @@ Nanoseconds slots_time(const Problem& problem, const DraftSlots& slots) {
   return sum;
 }
 
+Nanoseconds step_time(const Problem& problem, const Draft& draft) {
+  std::vector<Nanoseconds> free_at(static_cast<std::size_t>(problem.num_ranks()), 0);
+  for (const DraftGroup& group : draft.groups) run(problem, group, free_at);
+  return *std::max_element(free_at.begin(), free_at.end());
+}
+
 Nanoseconds step_time(const Problem& problem, const DraftSlots& slots) {
   std::vector<Nanoseconds> free_at(static_cast<std::size_t>(problem.num_ranks()), 0);
   for (const auto& slot : slots) {
-    for (const DraftGroup& group : slot) {
-      const auto first = free_at.begin() + group.ranks.first;
-      const auto last = first + group.ranks.size;
-      const Nanoseconds end = *std::max_element(first, last) + group_time(problem, group);
-      std::fill(first, last, end);
-    }
+    for (const DraftGroup& group : slot) run(problem, group, free_at);
   }
   return *std::max_element(free_at.begin(), free_at.end());
 }
@@ -185,7 +203,8 @@ bool has_placeholder(const DraftSlots& slots) {
 }
 
 bool widen(const Problem& problem, std::int32_t multiple, DraftSlots& slots) {
-  if (problem.options().keep_groups == KeepGroups::rank) return false;  // all of a bundle would move
+  if (problem.options().keep_groups == KeepGroups::rank)
+    return false;  // all of a bundle would move
   DraftSlots result;
   std::vector<ItemId> rest;
   for (auto& slot : slots) {
@@ -200,8 +219,9 @@ bool widen(const Problem& problem, std::int32_t multiple, DraftSlots& slots) {
           if (size <= group.ranks.size) continue;
           const std::int64_t step = problem.first_step(size);
           const std::int64_t first_start =
-              problem.is_aligned() ? group.ranks.first / step * step
-                                   : std::max<std::int64_t>(0, group.ranks.first + group.ranks.size - size);
+              problem.is_aligned()
+                  ? group.ranks.first / step * step
+                  : std::max<std::int64_t>(0, group.ranks.first + group.ranks.size - size);
           for (std::int64_t first = first_start;
                first <= group.ranks.first && first + size <= problem.num_ranks(); first += step) {
             const RankRange ranks{.first = first, .size = size};
@@ -212,8 +232,8 @@ bool widen(const Problem& problem, std::int32_t multiple, DraftSlots& slots) {
               is_small = is_small && problem.item_fits(size, item);
             }
             const auto begin = group_of.begin() + first;
-            const bool is_free = first + size >= group.ranks.first + group.ranks.size &&
-                                 is_small && tokens <= problem.capacity() * size &&
+            const bool is_free = first + size >= group.ranks.first + group.ranks.size && is_small &&
+                                 tokens <= problem.capacity() * size &&
                                  problem.price_of(ranks) >= 0 &&
                                  std::all_of(begin, begin + size, [&](std::int32_t other) {
                                    return other < 0 || other == static_cast<std::int32_t>(g);
@@ -232,7 +252,8 @@ bool widen(const Problem& problem, std::int32_t multiple, DraftSlots& slots) {
     if (covered == problem.num_ranks()) {
       result.push_back(std::move(slot));
     } else {
-      for (const DraftGroup& group : slot) rest.insert(rest.end(), group.items.begin(), group.items.end());
+      for (const DraftGroup& group : slot)
+        rest.insert(rest.end(), group.items.begin(), group.items.end());
     }
   }
   const std::int32_t all = problem.num_ranks();
@@ -264,6 +285,9 @@ bool fill_groups(const Problem& problem, std::int32_t size, std::int32_t multipl
                  DraftSlots& slots) {
   const std::int32_t num_cells = problem.num_ranks() / size;
   if (problem.num_ranks() % size != 0) return false;
+  for (std::int64_t first = 0; first < problem.num_ranks(); first += size) {
+    if (problem.price_of({.first = first, .size = size}) < 0) return false;  // idles in every slot
+  }
   if (problem.options().keep_groups == KeepGroups::rank && num_cells > 1) return false;
   const PriceId price = problem.cheapest_price(size);
   const auto count = static_cast<std::size_t>(problem.num_items());
@@ -281,9 +305,8 @@ bool fill_groups(const Problem& problem, std::int32_t size, std::int32_t multipl
   for (std::int32_t m = most; m >= 1; m -= multiple) {
     Limits limits{.capacity = problem.capacity() * size, .min_units = 1};
     if (problem.options().max_sequences > 0) limits.max_size = problem.options().max_sequences;
-    const Assignment assignment =
-        assign({.costs = costs, .tokens = tokens, .sizes = sizes}, m * num_cells, limits,
-               RefineGoal::largest, std::nullopt);
+    const Assignment assignment = assign({.costs = costs, .tokens = tokens, .sizes = sizes},
+                                         m * num_cells, limits, RefineGoal::largest, std::nullopt);
     if (!assignment.bin_of) continue;
     std::vector<DraftGroup> groups(static_cast<std::size_t>(m * num_cells));
     for (std::size_t i = 0; i < count; ++i) {

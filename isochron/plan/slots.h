@@ -21,6 +21,7 @@ using DraftSlots = std::vector<std::vector<DraftGroup>>;
 [[nodiscard]] Nanoseconds slots_time(const Problem& problem, const DraftSlots& slots);
 
 // When the last rank is done, if groups start when their last member is free.
+[[nodiscard]] Nanoseconds step_time(const Problem& problem, const Draft& draft);
 [[nodiscard]] Nanoseconds step_time(const Problem& problem, const DraftSlots& slots);
 
 // Makes every rank a member of exactly one group in every slot, in a number of slots that is a
@@ -36,8 +37,9 @@ void equalize(const Problem& problem, std::int32_t multiple, DraftSlots& slots);
 // capacity, or gives a number of slots that `multiple` does not divide.
 [[nodiscard]] bool widen(const Problem& problem, std::int32_t multiple, DraftSlots& slots);
 
-// Cuts the ranks into groups of `size`, each of which holds an item in every slot, in the most slots
-// for which that is found; their number is a multiple of `multiple`. False if it is found for none.
+// Cuts the ranks into groups of `size`, each of which holds an item in every slot, in the most
+// slots for which that is found; their number is a multiple of `multiple`. False if it is found for
+// none.
 [[nodiscard]] bool fill_groups(const Problem& problem, std::int32_t size, std::int32_t multiple,
                                DraftSlots& slots);
 

@@ -2,13 +2,14 @@
 //
 // Within T a bundle can use only sizes that run it in time, and each size has an area: ranks times
 // time, with a share of the fixed cost of its micro-batch. Shares come from dual feasible functions
-// f of the part x of the capacity that an item fills: whatever shares a micro-batch, its f(x) add up
-// to at most 1 (Fekete and Schepers, 2001). Three arguments:
+// f of the part x of the capacity that an item fills: whatever shares a micro-batch, its f(x) add
+// up to at most 1 (Fekete and Schepers, 2001). Three arguments:
 //   area    the least areas add up to no more than ranks * T.
 //   slots   a rank with k micro-batches works T - k * fixed at most and holds items of at most k
 //           shares; if u ranks have k or fewer, these do at most the densest u * k shares of the
 //           work, the others pay k + 1 times.
-//   cover   a bundle that no smallest group runs within T has a micro-batch on a wider group. A rank
+//   cover   a bundle that no smallest group runs within T has a micro-batch on a wider group. A
+//   rank
 //           runs a micro-batch of the smallest size besides, or all of its time is covered by such
 //           bundles, by others that pay traffic there, or by nothing.
 
@@ -266,9 +267,8 @@ class StepBound {
     for (const Load& load : settled_) add(load);
     for (const std::size_t i : unsettled_) add(load_of(i, target, rule_));
     if (shares < all) return even;
-    std::sort(dense.begin(), dense.end(), [](const Load& a, const Load& b) {
-      return a.work * b.share > b.work * a.share;
-    });
+    std::sort(dense.begin(), dense.end(),
+              [](const Load& a, const Load& b) { return a.work * b.share > b.work * a.share; });
     double sum = 0;
     for (const Load& load : dense) {
       sum += load.share;

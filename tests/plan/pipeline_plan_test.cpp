@@ -18,6 +18,7 @@
 #include "isochron/simulate/pipeline_time.h"
 #include "tests/plan/tiny_question.h"
 #include "tests/support/num_instances.h"
+#include "tests/support/print_question.h"
 
 namespace isochron {
 namespace {
@@ -69,11 +70,11 @@ void set_shape(Random& random, PipelineShape& shape) {
 }
 
 // A question with stages, larger than what can be searched through.
-TinyQuestion random_pipeline(std::uint64_t seed, const std::string& context, Sync sync) {
+StepQuestion random_pipeline(std::uint64_t seed, const std::string& context, Sync sync) {
   Random random(seed);
   const std::int32_t size = context_mode(context).size;
   const auto stages = static_cast<std::int32_t>(random.between(2, 4));
-  TinyQuestion question =
+  StepQuestion question =
       random_question(seed, {.most_sequences = static_cast<std::size_t>(random.between(1, 60)),
                              .least_ranks = size,
                              .most_ranks = 12,
@@ -89,14 +90,12 @@ TinyQuestion random_pipeline(std::uint64_t seed, const std::string& context, Syn
 }
 
 void for_random_pipelines(std::uint64_t standard,
-                          const std::function<void(const TinyQuestion&, const StepPlan&)>& check) {
+                          const std::function<void(const StepQuestion&, const StepPlan&)>& check) {
   for (std::uint64_t seed = 0; seed < num_instances(standard); ++seed) {
     for (const std::string context : {"static:1", "static:2", "dynamic"}) {
       for (const Sync sync : {Sync::step, Sync::microbatch}) {
-        const TinyQuestion question = random_pipeline(seed, context, sync);
-        SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << question << " virtual "
-                                        << question.topology.pipeline.virtual_ << " transfer "
-                                        << question.topology.pipeline.transfer_ns);
+        const StepQuestion question = random_pipeline(seed, context, sync);
+        SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << question);
         const StepPlan plan =
             checked_plan(question.batch, question.topology, question.cost, question.options);
         if (has_plan(plan)) check(question, plan);
@@ -107,7 +106,7 @@ void for_random_pipelines(std::uint64_t standard,
 }
 
 TEST(PipelinePlan, IsNeverSlowerThanTheInputDealtInOrder) {
-  for_random_pipelines(40, [](const TinyQuestion& question, const StepPlan& plan) {
+  for_random_pipelines(40, [](const StepQuestion& question, const StepPlan& plan) {
     const StepPlan naive = naive_plan(question.batch, question.topology, question.cost,
                                       question.options, plan.lower_bound_ns);
     // Of two placeholders that a plan may not have, the baseline has one: no plan to compare with.
@@ -123,7 +122,7 @@ TEST(PipelinePlan, IsNeverSlowerThanTheInputDealtInOrder) {
 }
 
 TEST(PipelinePlan, IsNeverSlowerThanAStaticContext) {
-  for_random_pipelines(30, [](const TinyQuestion& question, const StepPlan& plan) {
+  for_random_pipelines(30, [](const StepQuestion& question, const StepPlan& plan) {
     if (question.options.context != "dynamic") return;
     for (std::int32_t size = 1; size <= question.topology.ranks; ++size) {
       if (question.topology.ranks % size != 0) continue;
@@ -197,8 +196,8 @@ TEST(PipelinePlan, VirtualStagesHaveAMultipleOfTheirGroup) {
 }
 
 TEST(PipelinePlan, PromptGroupsStayOnTheirRanks) {
-  for_random_pipelines(10, [](const TinyQuestion& question, const StepPlan&) {
-    TinyQuestion kept = question;
+  for_random_pipelines(10, [](const StepQuestion& question, const StepPlan&) {
+    StepQuestion kept = question;
     for (std::size_t i = 0; i < kept.batch.lengths.size(); ++i) {
       add_to_group(kept.batch, std::to_string(i / 3));
     }
@@ -257,8 +256,8 @@ TEST(PipelinePlan, AWiderGroupKeepsALimitOnActivations) {
 
 TEST(PipelinePlan, KeepsAnyLimitOnActivationsOrSaysThatItFoundNoOrder) {
   int num_kept = 0;
-  for_random_pipelines(12, [&](const TinyQuestion& question, const StepPlan& plan) {
-    TinyQuestion limited = question;
+  for_random_pipelines(12, [&](const StepQuestion& question, const StepPlan& plan) {
+    StepQuestion limited = question;
     limited.cost.activation_bytes_per_token = 1000;
     const StepPlan free = plan_step(limited.batch, limited.topology, limited.cost, limited.options);
     const std::int64_t peak =
@@ -281,7 +280,7 @@ TEST(PipelinePlan, KeepsAnyLimitOnActivationsOrSaysThatItFoundNoOrder) {
 
 // The least time of all ways to put the sequences of a question without context groups into up to
 // `max_slots` slots of its ranks, by trying them all.
-Nanoseconds best_of_all(const TinyQuestion& question, std::int32_t max_slots) {
+Nanoseconds best_of_all(const StepQuestion& question, std::int32_t max_slots) {
   const Topology& topology = question.topology;
   const PipelineShape& shape = topology.pipeline;
   const auto& lengths = question.batch.lengths;
@@ -339,7 +338,7 @@ TEST(PipelineBound, HoldsForEveryPlanOfFewSequences) {
   for (std::uint64_t seed = 0; seed < num_instances(150); ++seed) {
     Random random(seed);
     const auto stages = static_cast<std::int32_t>(random.between(2, 4));
-    TinyQuestion question = random_question(
+    StepQuestion question = random_question(
         seed, {.most_sequences = 4,
                .most_ranks = 2,
                .options = {.sync = random.below(2) == 0 ? Sync::step : Sync::microbatch,
@@ -348,10 +347,7 @@ TEST(PipelineBound, HoldsForEveryPlanOfFewSequences) {
                .has_speeds = random.below(4) == 0,
                .has_wide_choice = false});
     set_shape(random, question.topology.pipeline);
-    SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << question << " virtual "
-                                    << question.topology.pipeline.virtual_ << " transfer "
-                                    << question.topology.pipeline.transfer_ns << " shares "
-                                    << testing::PrintToString(question.topology.pipeline.shares));
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << question);
     const StepPlan plan =
         checked_plan(question.batch, question.topology, question.cost, question.options);
     ASSERT_TRUE(has_plan(plan)) << plan.reason;

@@ -9,6 +9,7 @@
 #include "tests/oracle/best_plan.h"
 #include "tests/plan/tiny_question.h"
 #include "tests/support/num_instances.h"
+#include "tests/support/print_question.h"
 
 namespace isochron {
 namespace {
@@ -30,7 +31,7 @@ constexpr Aim exact = {1, 1};
 constexpr Aim near = {1.001, 1.03};  // groups of any size, which cross each other
 constexpr Aim close = {1.01, 1.1};   // rules that no aim is stated for
 
-void expect_bracketed(const TinyQuestion& question, const StepPlan& plan, Nanoseconds best) {
+void expect_bracketed(const StepQuestion& question, const StepPlan& plan, Nanoseconds best) {
   EXPECT_LE(plan.lower_bound_ns, best);
   EXPECT_GE(plan.predicted_step_ns, best);
   EXPECT_EQ(plan.status == Status::optimal, plan.predicted_step_ns == plan.lower_bound_ns);
@@ -46,7 +47,7 @@ void expect_near_the_best(const char* name, const QuestionShape& shape, Aim aim,
   int num_best = 0;
   int num_proved = 0;
   for (std::uint64_t seed = 0; seed < num_questions; ++seed) {
-    const TinyQuestion question = random_question(seed, shape);
+    const StepQuestion question = random_question(seed, shape);
     SCOPED_TRACE(testing::Message() << name << ", seed " << seed << ": " << question);
     const auto best = oracle::best_step_time(question.batch, question.topology, question.cost,
                                              resolved(question.options, question.topology));

@@ -2,42 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <ostream>
 #include <string>
 
-#include "isochron/core/batch.h"
-#include "isochron/core/json.h"
 #include "isochron/core/random.h"
-#include "isochron/cost/cost_model.h"
-#include "isochron/step/plan_options.h"
-#include "isochron/step/topology.h"
+#include "tests/support/step_question.h"
 
 namespace isochron {
-
-// A question to the planner that exhaustive search can answer.
-struct TinyQuestion {
-  Batch batch;
-  Topology topology;
-  CostModel cost;
-  PlanOptions options;
-};
-
-inline std::ostream& operator<<(std::ostream& out, const TinyQuestion& question) {
-  const auto list = [&out](const char* name, const auto& values, auto number) {
-    if (values.empty()) return;
-    out << name << " [";
-    for (const auto& value : values) out << (&value == values.data() ? "" : ",") << number(value);
-    out << "] ";
-  };
-  const auto itself = [](auto value) { return value; };
-  list("lengths", question.batch.lengths, itself);
-  list("groups", question.batch.groups, [](PromptGroupId group) { return group.value(); });
-  list("extra_cost_ns", question.batch.extra_cost_ns, itself);
-  out << "ranks " << question.topology.ranks << " capacity " << question.topology.capacity
-      << " stages " << question.topology.pipeline.stages << " ";
-  list("rank_speed", question.topology.rank_speed, itself);
-  return out << options_to_json(question.options).dump() << " " << to_json(question.cost);
-}
 
 // What a family of random questions has in common.
 struct QuestionShape {
@@ -94,9 +64,10 @@ inline void add_to_group(Batch& batch, const std::string& name) {
   if (known == batch.group_names.end()) batch.group_names.push_back(name);
 }
 
-inline TinyQuestion random_question(std::uint64_t seed, const QuestionShape& shape) {
+// A question that exhaustive search can answer.
+inline StepQuestion random_question(std::uint64_t seed, const QuestionShape& shape) {
   Random random(seed);
-  TinyQuestion question;
+  StepQuestion question;
   question.options = shape.options;
   question.cost = random_cost(random);
   Topology& topology = question.topology;

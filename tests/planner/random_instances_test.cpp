@@ -43,29 +43,6 @@ CostModel random_cost_model(Random& random) {
   }
 }
 
-// A batch with groups, which lie in one mini-batch each, and sometimes with extra costs.
-Batch random_named_batch(Random& random, std::size_t count, Tokens longest, std::size_t rows) {
-  Batch batch;
-  batch.lengths = random_lengths(random, count, longest);
-  if (random.below(4) == 0) {
-    for (std::size_t i = 0; i < count; ++i) {
-      batch.extra_cost_ns.push_back(random.between(0, 100'000));
-    }
-  }
-  const std::uint64_t groups_per_block = 1 + random.below(std::min(rows, count));
-  std::vector<std::int32_t> number_of;  // of what was drawn, by first occurrence
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t drawn = i / rows * groups_per_block + random.below(groups_per_block);
-    if (drawn >= number_of.size()) number_of.resize(drawn + 1, -1);
-    if (number_of[drawn] < 0) {
-      number_of[drawn] = static_cast<std::int32_t>(batch.group_names.size());
-      batch.group_names.push_back("prompt " + std::to_string(drawn));
-    }
-    batch.groups.emplace_back(number_of[drawn]);
-  }
-  return batch;
-}
-
 Tokens total_tokens(const Batch& batch) {
   Tokens total = 0;
   for (const Tokens length : batch.lengths) total += length;

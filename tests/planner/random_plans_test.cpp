@@ -1,0 +1,56 @@
+// Random steps under every combination of options, through the independent checker.
+//
+// ISOCHRON_RANDOM_FACTOR multiplies the number of instances; a failure shows seed, question and
+// document.
+
+#include <gtest/gtest.h>
+
+#include <exception>
+#include <optional>
+#include <string>
+
+#include "isochron/check/check.h"
+#include "isochron/plan/plan.h"
+#include "tests/support/num_instances.h"
+#include "tests/support/print_question.h"
+#include "tests/support/step_question.h"
+
+namespace isochron {
+namespace {
+
+// What is wrong with the answer to a question; nothing if it is what it should be.
+std::optional<std::string> find_fault(const StepQuestion& question, StepPlan& plan) {
+  try {
+    plan = plan_step(question.batch, question.topology, question.cost, question.options);
+  } catch (const std::exception& error) {
+    return std::string("plan_step() throws: ") + error.what();
+  }
+  const std::string document = to_json(plan);
+  if (step_plan_from_json(document) != plan) return "the document reads as another plan";
+  if (plan.options != resolved(question.options, question.topology)) {
+    return "the options are not those that were asked for";
+  }
+  if (plan.status == Status::unknown) return "no answer: " + plan.reason;
+  return find_violation(document, &question.batch);
+}
+
+TEST(RandomPlans, PassTheChecker) {
+  std::uint64_t num_answered = 0;
+  std::uint64_t num_optimal = 0;
+  const std::uint64_t count = num_instances(30'000);
+  for (std::uint64_t seed = 0; seed < count; ++seed) {
+    const StepQuestion question = random_step_question(seed);
+    StepPlan plan;
+    const auto fault = find_fault(question, plan);
+    EXPECT_FALSE(fault) << "seed " << seed << ": " << fault.value_or("") << "\n"
+                        << question << "\n"
+                        << to_json(plan);
+    num_answered += plan.microbatches.empty() ? 0 : 1;
+    num_optimal += plan.status == Status::optimal ? 1 : 0;
+  }
+  EXPECT_GT(num_answered, count / 2);
+  EXPECT_GT(num_optimal, count / 8);
+}
+
+}  // namespace
+}  // namespace isochron
