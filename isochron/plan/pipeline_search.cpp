@@ -86,11 +86,15 @@ class PipelineSearch {
     }
   }
 
-  bool is_static_size(std::int32_t size) const {
-    if (problem_.num_ranks() % size != 0) return false;
-    for (std::int32_t first = 0; first < problem_.num_ranks(); first += size) {
+  bool has_price_everywhere(std::int32_t size) const {
+    for (std::int32_t first = 0; first + size <= problem_.num_ranks(); first += size) {
       if (problem_.price_of({.first = first, .size = size}) < 0) return false;
     }
+    return true;
+  }
+
+  bool is_static_size(std::int32_t size) const {
+    if (problem_.num_ranks() % size != 0 || !has_price_everywhere(size)) return false;
     for (ItemId item = 0; item < problem_.num_items(); ++item) {
       if (!problem_.item_fits(size, item)) return false;
     }
@@ -248,6 +252,7 @@ class PipelineSearch {
     const bool is_whole =
         trial_.batch.lengths.size() + static_cast<std::size_t>(trial_.padding_rows) ==
         static_cast<std::size_t>(problem_.num_items());
+    if (is_fixed_ && !has_price_everywhere(problem_.sizes().front())) return;
     if (is_fixed_) consider(deal_in_order(problem_), false);
     if (options.keep_groups != KeepGroups::none || !is_whole) return;
     const StepPlan naive = naive_plan(trial_.batch, trial_.topology, trial_.cost, options, bound_);

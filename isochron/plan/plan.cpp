@@ -214,14 +214,12 @@ Topology within_memory(const StepPlan& plan) {
   return topology;
 }
 
-std::int64_t peak_bytes(const StepPlan& plan) {
-  return *std::max_element(plan.peak_activation_bytes.begin(), plan.peak_activation_bytes.end());
-}
-
 // Bytes over max_activation_bytes.
 std::int64_t memory_excess(const StepPlan& plan) {
   const std::int64_t limit = plan.options.max_activation_bytes;
-  return limit == 0 ? 0 : std::max<std::int64_t>(0, peak_bytes(plan) - limit);
+  const auto& peaks = plan.peak_activation_bytes;
+  const std::int64_t fullest = *std::max_element(peaks.begin(), peaks.end());
+  return limit == 0 ? 0 : std::max<std::int64_t>(0, fullest - limit);
 }
 
 // What a few milliseconds for a thousand sequences allow: a step is a matter of balance, slots are
@@ -342,31 +340,31 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
   const PipelineShape& shape = plan.topology.pipeline;
   const std::int32_t multiple = shape.virtual_ > 1 ? shape.group : 1;
   StepPlan trial = plan;
-  const auto slots_score = [&](DraftSlots filled) {
-    if (options.counts == Counts::equal) equalize(problem, multiple, filled);
+  const auto time_of_equal = [&](const DraftSlots& filled) {
     if (shape.stages == 1) {
       return options.sync == Sync::microbatch ? slots_time(problem, filled)
                                               : step_time(problem, filled);
     }
     set_slots(problem, filled, trial);
-    const Timeline timeline = simulate(trial);
-    const auto& peaks = timeline.peak_activation_bytes;
-    const std::int64_t limit = options.max_activation_bytes;
-    const std::int64_t peak = *std::max_element(peaks.begin(), peaks.end());
-    if (limit == 0 || peak <= limit) return timeline.step_ns;
+    set_prediction(trial);
+    const std::int64_t excess = memory_excess(trial);
     // Slower than all that keep the limit, the less it is broken the better.
-    return max_total_cost / 2 + std::min(peak - limit, max_total_cost / 4);
+    return excess == 0 ? trial.predicted_step_ns
+                       : max_total_cost / 2 + std::min(excess, max_total_cost / 4);
   };
-  const auto score = [&](const Draft& draft) {
-    return options.counts == Counts::free ? step_time(problem, draft)
-                                          : slots_score(slots_of(problem, draft));
+  const auto time = [&](const Draft& draft) {
+    if (options.counts == Counts::free) return step_time(problem, draft);
+    DraftSlots filled = slots_of(problem, draft);
+    equalize(problem, multiple, filled);
+    return time_of_equal(filled);
   };
   // A trial plays the step once.
   const std::int64_t cost = 1 + problem.num_items() * shape.num_chunks() / 4;
-  DraftSlots annealed = anneal(problem, slots, bound, effort / cost, score);
-  if (options.counts == Counts::equal) equalize(problem, multiple, annealed);
+  DraftSlots annealed = anneal(problem, slots, bound, effort / cost, time);
+  if (options.counts == Counts::free) return annealed;
+  equalize(problem, multiple, annealed);
   // Annealing knows no placeholders: it begins with what is left of the slots without them.
-  return slots_score(slots) < slots_score(annealed) ? slots : annealed;
+  return time_of_equal(slots) < time_of_equal(annealed) ? slots : annealed;
 }
 
 // The same question on groups of one size; none if they do not hold everything.
@@ -455,7 +453,7 @@ bool has_joined(std::size_t unit, StepPlan& plan) {
           std::any_of(group.sequences.begin(), group.sequences.end(), [&](SequenceId id) {
             return std::binary_search(plan.oversized.begin(), plan.oversized.end(), id);
           });
-      if (is_oversized || tokens > plan.topology.capacity * group.ranks.size ||
+      if (is_oversized || tokens > within_memory(plan).capacity * group.ranks.size ||
           (limit > 0 && group.sequences.size() + ids.size() > limit)) {
         continue;
       }
@@ -468,6 +466,18 @@ bool has_joined(std::size_t unit, StepPlan& plan) {
     }
   }
   return false;
+}
+
+// Why the plan that was found is none, if it holds more activations than it may.
+std::optional<std::string> find_memory_excess(const StepPlan& plan) {
+  const std::int64_t limit = plan.options.max_activation_bytes;
+  const auto& peaks = plan.peak_activation_bytes;
+  const auto fullest = std::max_element(peaks.begin(), peaks.end());
+  if (limit == 0 || *fullest <= limit) return std::nullopt;
+  return fmt::format(
+      "rank {} holds {} activation bytes in the best plan found, more than "
+      "max_activation_bytes {}",
+      fullest - peaks.begin(), *fullest, limit);
 }
 
 }  // namespace
@@ -552,13 +562,10 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
   if (has_answer) {
     while (kept < num_units(plan) && has_joined(kept, plan)) ++kept;
   }
-  if (has_answer && memory_excess(plan) > 0) {
-    reason = fmt::format(
-        "no order was found that keeps max_activation_bytes {}, the best one holds {} on a stage",
-        plan.options.max_activation_bytes, peak_bytes(plan));
-    return without_answer(std::move(plan), Status::unknown, std::move(reason));
-  }
   if (!has_answer) return without_answer(std::move(plan), Status::infeasible, std::move(reason));
+  if (auto excess = find_memory_excess(plan)) {
+    return without_answer(std::move(plan), Status::unknown, std::move(*excess));
+  }
   for (std::size_t i = 0; i < num_rows; ++i) {
     if (unit_of(plan, i) >= kept) plan.dropped.emplace_back(static_cast<std::int32_t>(i));
   }

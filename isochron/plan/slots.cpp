@@ -133,9 +133,9 @@ DraftSlots slots_of(const Problem& problem, const Draft& draft) {
 }
 
 Nanoseconds group_time(const Problem& problem, const DraftGroup& group) {
-  const double slowness = problem.slowness(group.ranks);
-  if (group.items.empty()) return Problem::slowed(problem.microbatch(), slowness);
-  return Problem::slowed(problem.group_cost(group.ranks, group.items), slowness);
+  const Nanoseconds time =
+      group.items.empty() ? problem.microbatch() : problem.group_cost(group.ranks, group.items);
+  return Problem::slowed(time, problem.slowness(group.ranks));
 }
 
 Nanoseconds slots_time(const Problem& problem, const DraftSlots& slots) {

@@ -17,8 +17,8 @@
 #include "isochron/plan/slot_profile.h"
 #include "isochron/simulate/pipeline_time.h"
 #include "tests/plan/tiny_question.h"
-#include "tests/support/print_question.h"
 #include "tests/support/num_instances.h"
+#include "tests/support/print_question.h"
 
 namespace isochron {
 namespace {
@@ -95,9 +95,7 @@ void for_random_pipelines(std::uint64_t standard,
     for (const std::string context : {"static:1", "static:2", "dynamic"}) {
       for (const Sync sync : {Sync::step, Sync::microbatch}) {
         const StepQuestion question = random_pipeline(seed, context, sync);
-        SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << question << " virtual "
-                                        << question.topology.pipeline.virtual_ << " transfer "
-                                        << question.topology.pipeline.transfer_ns);
+        SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << question);
         const StepPlan plan =
             checked_plan(question.batch, question.topology, question.cost, question.options);
         if (has_plan(plan)) check(question, plan);
@@ -349,10 +347,7 @@ TEST(PipelineBound, HoldsForEveryPlanOfFewSequences) {
                .has_speeds = random.below(4) == 0,
                .has_wide_choice = false});
     set_shape(random, question.topology.pipeline);
-    SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << question << " virtual "
-                                    << question.topology.pipeline.virtual_ << " transfer "
-                                    << question.topology.pipeline.transfer_ns << " shares "
-                                    << testing::PrintToString(question.topology.pipeline.shares));
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << question);
     const StepPlan plan =
         checked_plan(question.batch, question.topology, question.cost, question.options);
     ASSERT_TRUE(has_plan(plan)) << plan.reason;

@@ -455,7 +455,7 @@ TEST(Plan, SaysInWordsWhyThereIsNone) {
             "has no exchange for all 2 ranks");
 }
 
-TEST(Plan, IsUnknownIfWhatWasFoundHoldsTooManyActivations) {
+TEST(Plan, IsInfeasibleIfOneSequenceHoldsTooManyActivations) {
   CostModel cost = token_cost;
   cost.activation_bytes_per_token = 2;
   const auto plan = [&](std::int64_t max_bytes) {
@@ -463,10 +463,10 @@ TEST(Plan, IsUnknownIfWhatWasFoundHoldsTooManyActivations) {
                    {.oversize = Oversize::alone, .max_activation_bytes = max_bytes}, cost);
   };
   EXPECT_EQ(plan(30).status, Status::optimal);
-  EXPECT_EQ(plan(29).status, Status::unknown);
+  EXPECT_EQ(plan(29).status, Status::infeasible);
   EXPECT_EQ(plan(29).reason,
-            "rank 0 holds 30 activation bytes in the best plan found, more than "
-            "max_activation_bytes 29");
+            "sequence 0 of 15 tokens holds at least 30 activation bytes on a stage, "
+            "max_activation_bytes is 29");
 }
 
 }  // namespace
