@@ -265,9 +265,12 @@ class PipelineSearch {
         DraftGroup draft{.ranks = group.ranks};
         for (const SequenceId id : group.sequences) draft.items.push_back(id.value());
         const auto size = static_cast<std::int32_t>(group.ranks.size);
+        // The baseline packs what has to stand alone here.
         const bool fits = std::find(sizes.begin(), sizes.end(), size) != sizes.end() &&
-                          std::all_of(draft.items.begin(), draft.items.end(),
-                                      [&](ItemId item) { return problem_.item_fits(size, item); });
+                          std::all_of(draft.items.begin(), draft.items.end(), [&](ItemId item) {
+                            return problem_.item_fits(size, item) &&
+                                   (draft.items.size() == 1 || !problem_.is_alone(item));
+                          });
         if (!fits) return;
         groups.push_back(std::move(draft));
       }
