@@ -26,18 +26,6 @@ using Set = std::uint32_t;  // of items
 constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max() / 4;
 constexpr std::int32_t max_items = 10;
 
-// Whether groups of a size cost the same wherever they stand.
-bool has_one_price(const Problem& problem) {
-  for (const std::int32_t size : problem.sizes()) {
-    const PriceId price = problem.cheapest_price(size);
-    for (std::int32_t first = 0; first + size <= problem.num_ranks();
-         first += problem.first_step(size)) {
-      if (problem.price_of({.first = first, .size = size}) != price) return false;
-    }
-  }
-  return true;
-}
-
 bool is_small(const Problem& problem) {
   return problem.num_items() <= max_items && problem.num_items() == problem.num_bundles() &&
          !problem.has_speeds() && has_one_price(problem);

@@ -250,6 +250,13 @@ void set_oversized(const Problem& problem, StepPlan& plan) {
   std::sort(plan.oversized.begin(), plan.oversized.end());
 }
 
+// What stands alone in one question does in another that differs in its options.
+void copy_alone(const Problem& from, Problem& to) {
+  for (ItemId item = 0; item < from.num_items(); ++item) {
+    if (from.is_alone(item)) to.set_alone(item, from.alone_size());
+  }
+}
+
 // The same question with aligned groups: what answers it answers dynamic:any too.
 std::unique_ptr<Problem> find_aligned(const Problem& problem) {
   if (problem.is_aligned()) return nullptr;
@@ -257,9 +264,7 @@ std::unique_ptr<Problem> find_aligned(const Problem& problem) {
   options.context = "dynamic";
   auto aligned =
       std::make_unique<Problem>(problem.work(), problem.topology(), problem.model(), options);
-  for (ItemId item = 0; item < problem.num_items(); ++item) {
-    if (problem.is_alone(item)) aligned->set_alone(item, problem.num_ranks());
-  }
+  copy_alone(problem, *aligned);
   for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
     const auto sizes = aligned->sizes();
     if (std::none_of(sizes.begin(), sizes.end(),
@@ -311,7 +316,20 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
         slots = std::move(free);
       }
     }
+    const Nanoseconds before = slots_time(problem, slots);
     equalize(problem, 1, slots);
+    const Nanoseconds after = slots_time(problem, slots);
+    if (after > before + before / 100 && options.keep_groups == KeepGroups::none) {
+      // Ranks that idle got what does not suit them: micro-batches of one sequence leave them
+      // alone.
+      PlanOptions single = options;
+      single.max_sequences = 1;
+      Problem apart(problem.work(), problem.topology(), problem.model(), single);
+      copy_alone(problem, apart);
+      DraftSlots other = search_free_slots(apart, bound, effort);
+      equalize(problem, 1, other);
+      if (slots_time(problem, other) < after) return other;
+    }
     return slots;
   }
   if (options.counts == Counts::free) {

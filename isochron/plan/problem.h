@@ -66,6 +66,7 @@ class Problem {
 
   // The item exceeds every size: it runs alone on `size` ranks, which others may not have.
   void set_alone(ItemId item, std::int32_t size);
+  [[nodiscard]] std::int32_t alone_size() const { return alone_size_; }
 
   // Sizes that a group may have, ascending, and where groups of a size may start.
   [[nodiscard]] std::span<const std::int32_t> sizes() const { return sizes_; }

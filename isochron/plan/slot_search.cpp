@@ -19,6 +19,7 @@
 
 #include "isochron/balance/assignment.h"
 #include "isochron/core/random.h"
+#include "isochron/plan/slots.h"
 
 namespace isochron {
 
@@ -87,6 +88,7 @@ class SlotSearch {
     std::sort(dearest_.begin(), dearest_.end(), [&](ItemId a, ItemId b) {
       return std::pair(-cost(0, a), a) < std::pair(-cost(0, b), b);
     });
+    is_alike_ = !problem.has_speeds() && has_one_price(problem);
     position_.resize(count);
     for (std::size_t i = 0; i < count; ++i) {
       position_[static_cast<std::size_t>(dearest_[i])] = static_cast<std::int32_t>(i);
@@ -630,7 +632,14 @@ class SlotSearch {
     return sum;
   }
 
+  // Where groups of a size differ by their place, a slot takes what it does where they stand.
+  void settle(std::vector<PackedSlot>& slots) const {
+    if (is_alike_) return;
+    for (PackedSlot& slot : slots) slot.time = placed(slot).second;
+  }
+
   void consider(std::vector<PackedSlot> slots) {
+    settle(slots);
     const Nanoseconds time = total(slots);
     if (time < time_) {
       time_ = time;
@@ -714,6 +723,7 @@ class SlotSearch {
       if (tried.size() > 3 && work <= 0) break;
       recipe.is_quick = true;
       std::vector<PackedSlot> slots = build(dearest_, recipe, work);
+      settle(slots);
       tried.emplace_back(total(slots), recipe);
       consider(std::move(slots));
       if (time_ <= good_enough()) return;
@@ -769,6 +779,7 @@ class SlotSearch {
                           .idle = random.below(2) == 0 ? Idle::filled : Idle::spread,
                           .wide = random.below(3) == 0 ? Wide::in_turn : Wide::at_once};
       std::vector<PackedSlot> fresh = build(items, recipe, work);
+      settle(fresh);
       const Nanoseconds after = total(fresh);
       if (after > before) continue;
       std::sort(chosen.begin(), chosen.end(), std::greater<>());
@@ -780,23 +791,27 @@ class SlotSearch {
     }
   }
 
+  // The groups of a slot on their ranks, and what the slowest takes there.
+  std::pair<std::vector<DraftGroup>, Nanoseconds> placed(const PackedSlot& slot) const {
+    std::vector<std::int32_t> sizes;
+    for (const Group& group : slot.groups) sizes.push_back(group.size);
+    const std::vector<std::int32_t> places = places_of(sizes);
+    std::vector<DraftGroup> groups;
+    Nanoseconds slowest = 0;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      groups.push_back(
+          {.ranks = {.first = places[i], .size = sizes[i]}, .items = slot.groups[i].items});
+      slowest = std::max(slowest, group_time(problem_, groups.back()));
+    }
+    return {std::move(groups), slowest};
+  }
+
   SlotDraft draft() const {
     SlotDraft draft;
     for (const PackedSlot& slot : slots_) {
-      std::vector<std::int32_t> sizes;
-      for (const Group& group : slot.groups) sizes.push_back(group.size);
-      const std::vector<std::int32_t> places = places_of(sizes);
-      std::vector<DraftGroup>& groups = draft.slots.emplace_back();
-      Nanoseconds slowest = 0;
-      for (std::size_t i = 0; i < places.size(); ++i) {
-        const RankRange ranks{.first = places[i], .size = sizes[i]};
-        const PriceId price = problem_.price_of(ranks);
-        Nanoseconds time = problem_.price(price).fixed;
-        for (const ItemId item : slot.groups[i].items) time += problem_.item_cost(price, item);
-        slowest = std::max(slowest, Problem::slowed(time, problem_.slowness(ranks)));
-        groups.push_back({.ranks = ranks, .items = slot.groups[i].items});
-      }
-      draft.time += slowest;
+      auto [groups, time] = placed(slot);
+      draft.slots.push_back(std::move(groups));
+      draft.time += time;
     }
     return draft;
   }
@@ -809,7 +824,8 @@ class SlotSearch {
   std::vector<std::int32_t> position_;  // of each item in dearest_
   double total_area_ = 0;
   double total_tokens_ = 0;
-  double lightest_ = 0;  // least cost of a token
+  double lightest_ = 0;   // least cost of a token
+  bool is_alike_ = true;  // groups of a size cost the same wherever they stand
   std::vector<PackedSlot> slots_;
   Nanoseconds time_ = never;
 };

@@ -132,6 +132,17 @@ DraftSlots slots_of(const Problem& problem, const Draft& draft) {
   return slots;
 }
 
+bool has_one_price(const Problem& problem) {
+  for (const std::int32_t size : problem.sizes()) {
+    const PriceId price = problem.cheapest_price(size);
+    for (std::int32_t first = 0; first + size <= problem.num_ranks();
+         first += problem.first_step(size)) {
+      if (problem.price_of({.first = first, .size = size}) != price) return false;
+    }
+  }
+  return true;
+}
+
 Nanoseconds group_time(const Problem& problem, const DraftGroup& group) {
   const Nanoseconds time =
       group.items.empty() ? problem.microbatch() : problem.group_cost(group.ranks, group.items);

@@ -14,6 +14,9 @@ using DraftSlots = std::vector<std::vector<DraftGroup>>;
 // members have run what comes before.
 [[nodiscard]] DraftSlots slots_of(const Problem& problem, const Draft& draft);
 
+// Whether groups of a size cost the same wherever they stand, but for slow ranks.
+[[nodiscard]] bool has_one_price(const Problem& problem);
+
 // What a group costs its members.
 [[nodiscard]] Nanoseconds group_time(const Problem& problem, const DraftGroup& group);
 
