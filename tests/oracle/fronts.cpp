@@ -68,7 +68,8 @@ struct Hope {
     for (std::size_t i = 0; i < table.num_ranks; ++i) {
       if (times[i] > target) return false;
       const Nanoseconds left = target - times[i];
-      if (left >= fastest[rest * table.num_ranks + i]) room += left;
+      if (left < fastest[rest * table.num_ranks + i]) continue;
+      room += std::min(left, areas[rest] - room);  // enough is enough: no sum leaves 64 bits
     }
     if (room < areas[rest]) return false;
     for (std::size_t i = 0; i < table.num_units; ++i) {

@@ -6,6 +6,7 @@
 #include "isochron/check/check.h"
 #include "isochron/core/random.h"
 #include "tests/support/message_of.h"
+#include "tests/support/num_instances.h"
 
 namespace isochron {
 namespace {
@@ -131,7 +132,7 @@ TEST(Baselines, RejectAnEmptyBatch) {
 }
 
 TEST(Baselines, AreValidOnRandomBatches) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < num_asked(300); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
     Topology topology = {.ranks = static_cast<std::int32_t>(1 + random.below(12)),

@@ -91,7 +91,7 @@ StepQuestion random_pipeline(std::uint64_t seed, const std::string& context, Syn
 
 void for_random_pipelines(std::uint64_t standard,
                           const std::function<void(const StepQuestion&, const StepPlan&)>& check) {
-  for (std::uint64_t seed = 0; seed < num_instances(standard); ++seed) {
+  for (std::uint64_t seed = 0; seed < num_asked(standard); ++seed) {
     for (const std::string context : {"static:1", "static:2", "dynamic"}) {
       for (const Sync sync : {Sync::step, Sync::microbatch}) {
         const StepQuestion question = random_pipeline(seed, context, sync);
@@ -335,7 +335,7 @@ TEST(PipelineBound, HoldsForEveryPlanOfFewSequences) {
   double sum = 0;
   double worst = 1;
   int num_plans = 0;
-  for (std::uint64_t seed = 0; seed < num_instances(150); ++seed) {
+  for (std::uint64_t seed = 0; seed < num_asked(150); ++seed) {
     Random random(seed);
     const auto stages = static_cast<std::int32_t>(random.between(2, 4));
     StepQuestion question = random_question(

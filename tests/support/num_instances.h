@@ -12,4 +12,17 @@ inline std::uint64_t num_instances(std::uint64_t standard) {
   return factor == nullptr ? standard : standard * std::strtoull(factor, nullptr, 10);
 }
 
+// Under sanitizers a plan takes some twenty times as long: only a sample of the questions is asked,
+// and nothing is said of their mean.
+#ifdef ISOCHRON_SANITIZE
+inline constexpr bool is_sampled = true;
+#else
+inline constexpr bool is_sampled = false;
+#endif
+
+// How many questions a test asks the step planner.
+inline std::uint64_t num_asked(std::uint64_t standard) {
+  return is_sampled ? (num_instances(standard) + 19) / 20 : num_instances(standard);
+}
+
 }  // namespace isochron
