@@ -10,6 +10,7 @@
 
 #include "isochron/check/check.h"
 #include "isochron/plan/plan.h"
+#include "tests/support/num_instances.h"
 
 namespace isochron {
 namespace {
@@ -23,8 +24,8 @@ Batch batch_of(std::vector<Tokens> lengths) {
 }
 
 // The plan of `lengths`, valid by the independent checker.
-StepPlan checked_plan(std::vector<Tokens> lengths, const Topology& topology,
-                      const PlanOptions& options) {
+StepPlan checked_plan(std::vector<Tokens> lengths, const Topology& topology, PlanOptions options) {
+  if (is_sampled) options.effort = 300;  // the searches that take long without it
   const Batch batch = batch_of(std::move(lengths));
   StepPlan plan = plan_step(batch, topology, cost_preset("qwen3-8b_h100"), options);
   EXPECT_EQ(find_violation(to_json(plan), &batch).value_or("valid"), "valid");
