@@ -15,8 +15,9 @@ namespace isochron {
 // Lengths over the capacity, counts that cannot be filled and the like are outcomes (`status`,
 // `reason`), decided by the policies in `options`. Throws std::invalid_argument for what
 // require_valid() and resolved() reject, an empty batch, and a cost or a total above 2^62. Equal
-// inputs give equal bytes on every machine. Never slower, by the cost model, than any static
-// context size that the mode admits, nor than the input dealt in order.
+// inputs give equal bytes on every machine. Every static context size that the mode admits is
+// tried: with free counts and no kept groups no plan is slower, by the cost model, than the best of
+// them.
 [[nodiscard]] StepPlan plan_step(const Batch& batch, const Topology& topology,
                                  const CostModel& cost, const PlanOptions& options = {});
 

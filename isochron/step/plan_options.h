@@ -112,8 +112,7 @@ struct ContextMode {
 // The options with every default that depends on others filled in. Throws std::invalid_argument,
 // with the value and what is allowed, for options that are out of range or contradict each other:
 // counts free with sync microbatch or several stages, static:C that does not divide the ranks,
-// widen without a dynamic context, a minimum above the maximum or outside a dynamic context, pad
-// uneven or error without a multiple it would matter for is fine.
+// widen without a dynamic context, a minimum above the maximum or outside a dynamic context.
 [[nodiscard]] PlanOptions resolved(const PlanOptions& options, const Topology& topology);
 
 }  // namespace isochron

@@ -27,7 +27,7 @@ struct ContextGroup {
 using Slot = std::vector<ContextGroup>;  // ascending by rank, disjoint
 
 // Who runs what, with whom, in which order: a step as data, with all that was asked, so that it can
-// be checked, simulated, executed and drawn alone. DESIGN of the document: docs/plan.md.
+// be checked, simulated, executed and drawn alone. docs/plan.md describes the document.
 struct StepPlan {
   Status status = Status::unknown;
   std::string reason;  // why there is no plan, in words; empty otherwise

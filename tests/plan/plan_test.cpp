@@ -190,6 +190,18 @@ TEST(Plan, DealsInOrderIfNotToldToBalance) {
   EXPECT_EQ(plan.imbalance, 1.8);
 }
 
+TEST(Plan, DealsWhatNeedsSeveralRanksOntoGroupsThatHoldIt) {
+  const Batch batch = batch_of({90, 10, 250, 10, 90});
+  const StepPlan plan =
+      plan_of(batch, {.ranks = 4, .capacity = 100}, {.context = "dynamic", .balance = false});
+  EXPECT_EQ(find_violation(to_json(plan), &batch).value_or("valid"), "valid");
+  std::int64_t widest = 0;
+  for (const Slot& slot : plan.microbatches) {
+    for (const ContextGroup& group : slot) widest = std::max(widest, group.ranks.size);
+  }
+  EXPECT_EQ(widest, 4);
+}
+
 TEST(Plan, HoldsFewSequencesInAMicrobatchIfTold) {
   const StepPlan plan = plan_of(batch_of(std::vector<Tokens>(8, 1)), {.ranks = 2, .capacity = 100},
                                 {.max_sequences = 2});
