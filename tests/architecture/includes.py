@@ -13,8 +13,8 @@ import re
 import sys
 
 FOLDERS = [
-    "core", "cost", "step", "balance", "pack", "pad", "schedule", "simulate", "plan", "layout",
-    "check", "report", "store", "engine",
+    "core", "files", "cost", "step", "balance", "pack", "pad", "schedule", "simulate", "plan",
+    "layout", "check", "report", "store", "engine",
 ]  # fmt: skip
 ONLY = {"check": ["core", "step", "check"]}
 TORCH = re.compile(r"(torch|ATen|c10|caffe2|nccl|cuda)\w*[/.]")

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "isochron/cost/cost_model.h"
+#include "isochron/engine/data/rows.h"
+#include "isochron/engine/loss/token_outputs.h"
+#include "isochron/engine/model/decoder.h"
+#include "isochron/engine/optim/adamw.h"
+#include "isochron/engine/parallel/world.h"
+#include "isochron/engine/profile/tracer.h"
+#include "isochron/step/plan_options.h"
+#include "isochron/step/step_plan.h"
+#include "isochron/step/topology.h"
+
+namespace isochron {
+
+// l of each token of a shard: what a task makes of the model's outputs. The engine adds up w * l.
+using TokenLoss = std::function<at::Tensor(const TokenOutputs& outputs)>;
+
+// One optimizer update: which rows, and what their loss is.
+struct Update {
+  Rows rows;
+  TokenLoss loss;
+};
+
+// What one rank did in a step.
+struct RankTimes {
+  Nanoseconds predicted_ns = 0;  // busy, by the plan
+  Nanoseconds busy_ns = 0;       // in its micro-batches, measured
+  Nanoseconds step_ns = 0;       // all of it, with reduction and optimizer
+  std::int64_t peak_bytes = 0;   // of the process (cpu) or the device
+};
+
+struct StepResult {
+  double loss = 0;       // sum of w * l over all rows, equal on every rank
+  double grad_norm = 0;  // before clipping; training alone
+  bool skipped = false;  // the gradient was not finite: nothing was updated
+  std::vector<RankTimes> ranks;
+};
+
+struct EngineOptions {
+  Tokens capacity = 8192;  // tokens of a micro-batch on a rank
+  PlanOptions plan = {};   // balance, max_sequences, ..; pass is set by the call
+  HeadOptions head = {};
+};
+
+// Executes step plans on all ranks: each runs the micro-batches that the plan gives it, in its
+// order. Equal rows give equal gradients, to rounding, for every plan of them.
+//
+// All ranks make the same calls with equal arguments. They plan for themselves and compare the hash
+// of the plan before the first operation.
+class Engine {
+ public:
+  // The arguments outlive the engine. `optimizer` may be null: forward passes alone.
+  Engine(World& world, Decoder& model, ShardedAdamW* optimizer, const CostModel& cost,
+         Tracer& tracer, const EngineOptions& options);
+
+  [[nodiscard]] StepPlan plan(const Batch& batch, Pass pass) const;
+
+  // Sets what travels with the hash of the next plan: whether this rank wants to stop, and after
+  // it whether any rank does.
+  void ask_to_stop();
+  [[nodiscard]] bool stop_asked() const;
+
+  // Forward, backward and one optimizer update with learning rate `lr`. Throws std::runtime_error,
+  // naming the ranks, if the plans of the ranks differ.
+  [[nodiscard]] StepResult train(std::int64_t step, const StepPlan& plan, const Update& update,
+                                 double lr);
+
+  // The loss alone, without a gradient.
+  [[nodiscard]] StepResult evaluate(std::int64_t step, const StepPlan& plan, const Update& update);
+
+  // Log-probability of every token after the first of every row, in the order of the rows, on every
+  // rank: row i has lengths[i] - 1 numbers.
+  [[nodiscard]] std::vector<std::vector<float>> log_probs(std::int64_t step, const StepPlan& plan,
+                                                          const Rows& rows);
+
+  [[nodiscard]] World& world() { return world_; }
+  [[nodiscard]] Decoder& model() { return model_; }
+  [[nodiscard]] ShardedAdamW* optimizer() { return optimizer_; }
+  [[nodiscard]] const EngineOptions& options() const { return options_; }
+  [[nodiscard]] const CostModel& cost() const { return cost_; }
+
+ private:
+  World& world_;
+  Decoder& model_;
+  ShardedAdamW* optimizer_;
+  CostModel cost_;
+  Tracer& tracer_;
+  EngineOptions options_;
+  bool wants_stop_ = false;
+  bool stop_asked_ = false;
+};
+
+}  // namespace isochron
