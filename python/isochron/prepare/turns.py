@@ -70,9 +70,12 @@ class TurnRenderer:
             part = self._message(index, message, tools, kwargs, probes)
             mask = np.zeros(len(part.ids), dtype=np.uint8)
             if message["role"] == "assistant":
-                prompt = probes.generation_prompt
-                mask[len(prompt):] = 1
-                num_without_prompt += not np.array_equal(part.ids[:len(prompt)], prompt)
+                # The first message still has its system prompt, which is no part of an answer.
+                start = _shared(part.ids, probes.system_prompt) if index == 0 else 0
+                end = start + len(probes.generation_prompt)
+                mask[end:] = 1
+                num_without_prompt += not np.array_equal(part.ids[start:end],
+                                                         probes.generation_prompt)
             parts.append(part)
             masks.append(mask)
         joined = join(parts)
@@ -149,3 +152,8 @@ class TurnRenderer:
                        for r in (joined, whole))
         return (f"token {at} (messages[{index}], {messages[index]['role']}) differs: message by "
                 f"message it reads {here}, in the whole conversation {there}")
+
+
+def _shared(ids: np.ndarray, prefix: np.ndarray) -> int:
+    """The length of `prefix` if `ids` start with it, else 0."""
+    return len(prefix) if np.array_equal(ids[:len(prefix)], prefix) else 0
