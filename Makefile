@@ -23,7 +23,7 @@ run: build
 	@echo "The plan is build/plan.json; open build/report.html to see it."
 
 test:
-	cmake/setup.sh program tests
+	cmake/setup.sh program tests engine
 	cmake --preset default -DISOCHRON_BUILD_TESTS=ON
 	cmake --build --preset default -j $(JOBS)
 	cmake --preset sanitize
@@ -46,10 +46,13 @@ bench:
 format:
 	cmake/setup.sh lint
 	$(SOURCES) | xargs clang-format -i
+	.venv/bin/ruff format
 
 lint:
 	cmake/setup.sh program tests lint
 	$(SOURCES) | xargs clang-format --dry-run -Werror
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
 	cmake --preset default -DISOCHRON_BUILD_TESTS=ON
 	git ls-files 'isochron/*.cpp' 'apps/*.cpp' ':!isochron/engine' | xargs -P $(JOBS) -n 1 clang-tidy -p build --quiet
 

@@ -26,6 +26,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **arguments)  # type: ignore[arg-type]
 
     def error(self, message: str) -> NoReturn:
+        """Raises `message` instead of leaving the process."""
         raise InputError(message)
 
 
@@ -120,4 +121,3 @@ def quiet_transformers() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")

@@ -9,24 +9,46 @@ from transformers import PreTrainedTokenizerFast
 
 # The id of a token is its place in this list.
 WORDS = [
-    "<unk>", "<s>", "</s>", "<|im_start|>", "<|im_end|>", "\n",  # 0 .. 5
-    "system", "user", "assistant", "tool",  # 6 .. 9
-    "helpful", "hi", "hello", "bye", "ciao", "brief",  # 10 .. 15
-    "[INST]", "[/INST]", "<think>", "</think>", "tools:", "add", "mul", "call:", "result:",  # .. 24
+    "<unk>",
+    "<s>",
+    "</s>",
+    "<|im_start|>",
+    "<|im_end|>",
+    "\n",  # 0 .. 5
+    "system",
+    "user",
+    "assistant",
+    "tool",  # 6 .. 9
+    "helpful",
+    "hi",
+    "hello",
+    "bye",
+    "ciao",
+    "brief",  # 10 .. 15
+    "[INST]",
+    "[/INST]",
+    "<think>",
+    "</think>",
+    "tools:",
+    "add",
+    "mul",
+    "call:",
+    "result:",  # .. 24
 ]
 
 ROLE_AND_CONTENT = "'<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n'"
 GENERATION = "{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{%- endif %}"
 
 # Nothing but the messages.
-CHATML = ("{%- for message in messages %}{{ " + ROLE_AND_CONTENT + " }}{%- endfor %}" + GENERATION)
+CHATML = "{%- for message in messages %}{{ " + ROLE_AND_CONTENT + " }}{%- endfor %}" + GENERATION
 
 # A system prompt of its own where the conversation has none, as Qwen2.5; tools go into it.
 DEFAULT_SYSTEM = (
     "{%- if messages[0].role == 'system' %}{%- set system = messages[0].content %}"
     "{%- else %}{%- set system = 'helpful' %}{%- endif %}"
     "{{ '<|im_start|>system\\n' + system }}"
-    "{%- if tools %}{{ ' tools:' }}{%- for tool in tools %}{{ ' ' + tool.name }}{%- endfor %}{%- endif %}"
+    "{%- if tools %}{{ ' tools:' }}"
+    "{%- for tool in tools %}{{ ' ' + tool.name }}{%- endfor %}{%- endif %}"
     "{{ '<|im_end|>\\n' }}"
     "{%- for message in messages %}"
     "{%- if not (loop.first and message.role == 'system') %}"
@@ -64,8 +86,9 @@ THINKING = (
     "{{ '<|im_start|>' + message.role + '\\n' }}"
     "{%- if message.role == 'assistant' and enable_thinking is defined and not enable_thinking %}"
     "{{ '<think> </think>\\n' }}{%- endif %}"
-    "{{ message.content + '<|im_end|>\\n' }}{%- endfor %}" + GENERATION +
-    "{%- if add_generation_prompt and enable_thinking is defined and not enable_thinking %}"
+    "{{ message.content + '<|im_end|>\\n' }}{%- endfor %}"
+    + GENERATION
+    + "{%- if add_generation_prompt and enable_thinking is defined and not enable_thinking %}"
     "{{ '<think> </think>\\n' }}{%- endif %}"
 )
 
@@ -84,11 +107,13 @@ def word_tokenizer(chat_template: str) -> Any:
     """One token per word of WORDS, and one per line break."""
     vocabulary = {word: number for number, word in enumerate(WORDS)}
     tokenizer = Tokenizer(models.WordLevel(vocab=vocabulary, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
-        pre_tokenizers.Split("\n", "isolated"), pre_tokenizers.Split(" ", "removed")])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split("\n", "isolated"), pre_tokenizers.Split(" ", "removed")]
+    )
     tokenizer.add_special_tokens(["<|im_start|>", "<|im_end|>", "<s>", "</s>"])
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>",
-                                   unk_token="<unk>")
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>"
+    )
     fast.chat_template = chat_template
     return fast
 
@@ -115,5 +140,6 @@ def say(*contents: str, first: str = "user") -> list[dict[str, str]]:
     roles = ["system"] if first == "system" else []
     start = 1 if first == "assistant" else 0
     roles += [("user", "assistant")[(start + i) % 2] for i in range(len(contents))]
-    return [{"role": role, "content": content}
-            for role, content in zip(roles, contents, strict=False)]
+    return [
+        {"role": role, "content": content} for role, content in zip(roles, contents, strict=False)
+    ]

@@ -31,7 +31,8 @@ def run() -> Run:
 
 def error_of(result: subprocess.CompletedProcess[str]) -> str:
     """The one line of an error; a machine that is busy also shows progress."""
-    lines = [line for line in result.stderr.splitlines()
-             if not re.fullmatch(r"\d+ of \d+ \w+", line)]
+    lines = [
+        line for line in result.stderr.splitlines() if not re.fullmatch(r"\d+ of \d+ \w+", line)
+    ]
     assert len(lines) == 1, result.stderr
     return lines[0]

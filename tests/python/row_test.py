@@ -5,8 +5,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chat_templates import CHATML, DEFAULT_SYSTEM, LAST_THOUGHT, THINKING, save_word_model, say, words_of
 
+from chat_templates import (
+    CHATML,
+    DEFAULT_SYSTEM,
+    LAST_THOUGHT,
+    THINKING,
+    save_word_model,
+    say,
+    words_of,
+)
 from isochron.console import InputError
 from isochron.prepare.options import PrepareOptions, parse_options
 from isochron.prepare.row import RowMaker, TokenRow, kept_range
@@ -36,7 +44,9 @@ def test_truncation_cuts_ids_mask_and_positions_together(make: Any):
     assert right.input_ids.tolist() == whole.input_ids[:10].tolist()
     assert right.loss_mask.tolist() == whole.loss_mask[:10].tolist()
     assert right.position_ids is None  # 0 .. 9
-    with pytest.raises(RowError, match="has 12 tokens, max_length is 11; --truncation left or right"):
+    with pytest.raises(
+        RowError, match="has 12 tokens, max_length is 11; --truncation left or right"
+    ):
         make(columns, max_length=11)
     assert len(make(columns, max_length=12).input_ids) == 12
 
@@ -49,8 +59,7 @@ def test_what_stays_is_a_head_or_a_tail_and_as_long_as_it_may_be(length: int, ma
 
 
 def test_a_row_of_one_token_has_no_target(make: Any):
-    row = make({"messages": say("hi")}, "{{ messages[0].content }}",
-               ignore_input_ids_mismatch=True)
+    row = make({"messages": say("hi")}, "{{ messages[0].content }}", ignore_input_ids_mismatch=True)
     assert (row.input_ids.tolist(), row.num_trained) == ([11], 0)
     cut = make({"messages": say("hi", "hello")}, max_length=1, truncation="left")
     assert (cut.loss_mask.tolist(), cut.num_trained) == ([1], 0)  # the first token is no target
@@ -70,19 +79,25 @@ def test_a_mismatch_is_an_error_that_names_the_way_out(make: Any):
     assert row.mismatch
 
 
-@pytest.mark.parametrize(("messages", "error"), [
-    (None, "messages is null, must be a list"),
-    ("hi", "messages is a string, must be a list"),
-    ([], "messages is empty"),
-    (["hi"], r"messages\[0\] is a string, must be {role, content}"),
-    ([{"content": "hi"}], r"messages\[0\].role is null, must be a string"),
-    ([{"role": 3, "content": "hi"}], r"messages\[0\].role is 3, must be a string"),
-    ([{"role": "", "content": "hi"}], r'messages\[0\].role is "", must be a string'),
-    ([{"role": "user"}], r"messages\[0\].content is missing"),
-    ([{"role": "user", "content": None}], r"messages\[0\].content is missing"),
-    ([{"role": "user", "content": 7}], r"messages\[0\].content is a number"),
-    ([{"role": "user", "content": ["hi"]}], r"messages\[0\].content has a segment without a type"),
-])
+@pytest.mark.parametrize(
+    ("messages", "error"),
+    [
+        (None, "messages is null, must be a list"),
+        ("hi", "messages is a string, must be a list"),
+        ([], "messages is empty"),
+        (["hi"], r"messages\[0\] is a string, must be {role, content}"),
+        ([{"content": "hi"}], r"messages\[0\].role is null, must be a string"),
+        ([{"role": 3, "content": "hi"}], r"messages\[0\].role is 3, must be a string"),
+        ([{"role": "", "content": "hi"}], r'messages\[0\].role is "", must be a string'),
+        ([{"role": "user"}], r"messages\[0\].content is missing"),
+        ([{"role": "user", "content": None}], r"messages\[0\].content is missing"),
+        ([{"role": "user", "content": 7}], r"messages\[0\].content is a number"),
+        (
+            [{"role": "user", "content": ["hi"]}],
+            r"messages\[0\].content has a segment without a type",
+        ),
+    ],
+)
 def test_messages_of_the_wrong_shape_are_errors(make: Any, messages: Any, error: str):
     with pytest.raises(RowError, match=error):
         make({"messages": messages})
@@ -93,14 +108,19 @@ def test_text_that_is_no_unicode_is_an_error(make: Any):
         make({"messages": say("\ud800")})
 
 
-@pytest.mark.parametrize("tools", [
-    [{"name": "add"}, {"name": "mul"}],
-    '[{"name": "add"}, {"name": "mul"}]',
-    ['{"name": "add"}', '{"name": "mul"}'],
-])
+@pytest.mark.parametrize(
+    "tools",
+    [
+        [{"name": "add"}, {"name": "mul"}],
+        '[{"name": "add"}, {"name": "mul"}]',
+        ['{"name": "add"}', '{"name": "mul"}'],
+    ],
+)
 def test_tools_are_a_list_or_json_text(make: Any, tools: Any):
     row = make({"messages": say("hi"), "tools": tools}, DEFAULT_SYSTEM)
-    assert words_of(row.input_ids).startswith("<|im_start|> system / helpful tools: add mul <|im_end|>")
+    assert words_of(row.input_ids).startswith(
+        "<|im_start|> system / helpful tools: add mul <|im_end|>"
+    )
 
 
 @pytest.mark.parametrize("tools", [None, [], "", "[]", "null"])
@@ -109,10 +129,15 @@ def test_no_tools_are_no_tools(make: Any, tools: Any):
     assert words_of(row.input_ids).startswith("<|im_start|> system / helpful <|im_end|>")
 
 
-@pytest.mark.parametrize(("tools", "error"), [
-    ("[", "tools is not JSON"), ("{}", "tools is an object, must be a list"),
-    (3, "tools is a number, must be a list"), ([3], r"tools\[0\] is a number, must be an object"),
-])
+@pytest.mark.parametrize(
+    ("tools", "error"),
+    [
+        ("[", "tools is not JSON"),
+        ("{}", "tools is an object, must be a list"),
+        (3, "tools is a number, must be a list"),
+        ([3], r"tools\[0\] is a number, must be an object"),
+    ],
+)
 def test_tools_of_the_wrong_type_are_errors(make: Any, tools: Any, error: str):
     with pytest.raises(RowError, match=error):
         make({"messages": say("hi"), "tools": tools})
@@ -136,7 +161,9 @@ def test_thinking_comes_from_the_row_then_the_default(make: Any):
 
 
 def test_a_key_that_says_nothing_is_not_there_for_the_template(make: Any):
-    template = "{%- for m in messages %}{{ 'call:' if 'tool_calls' in m else m.content }}{%- endfor %}"
+    template = (
+        "{%- for m in messages %}{{ 'call:' if 'tool_calls' in m else m.content }}{%- endfor %}"
+    )
     row = make({"messages": [{"role": "user", "content": "hi", "tool_calls": None}]}, template)
     assert words_of(row.input_ids) == "hi"
 
@@ -153,42 +180,89 @@ def test_a_group_is_a_string_or_an_integer(make: Any):
 def test_rows_are_stored_as_the_data_format_wants(make: Any):
     row = make({"messages": say("hi", "hello")}, max_length=5, truncation="left")
     assert (row.input_ids.dtype, row.loss_mask.dtype, row.position_ids.dtype) == (
-        np.int32, np.uint8, np.int32)
+        np.int32,
+        np.uint8,
+        np.int32,
+    )
 
 
 def test_options_have_the_names_and_defaults_of_verl_but_null_thinking():
     options = parse_options(["a", "--model", "m", "-o", "o"])
     assert options == PrepareOptions(("a",), "m", "o")
     assert options.recorded() == {
-        "messages_key": "messages", "tools_key": "tools", "enable_thinking_key": "enable_thinking",
-        "enable_thinking_default": None, "image_key": "images", "video_key": "videos",
-        "group_key": None, "apply_chat_template_kwargs": {}, "ignore_input_ids_mismatch": False,
-        "max_length": 1024, "truncation": "error", "max_samples": -1, "keep_media": False,
-        "drop_media_keys": (), "on_error": "error", "shard_tokens": 2**27,
+        "messages_key": "messages",
+        "tools_key": "tools",
+        "enable_thinking_key": "enable_thinking",
+        "enable_thinking_default": None,
+        "image_key": "images",
+        "video_key": "videos",
+        "group_key": None,
+        "apply_chat_template_kwargs": {},
+        "ignore_input_ids_mismatch": False,
+        "max_length": 1024,
+        "truncation": "error",
+        "max_samples": -1,
+        "keep_media": False,
+        "drop_media_keys": (),
+        "on_error": "error",
+        "shard_tokens": 2**27,
     }
     assert parse_options(
-        "a b --model m -o o --messages-key c --enable-thinking-default false --max-length 7 "
-        "--apply-chat-template-kwargs {\"a\":1} --truncation left --keep-media "
-        "--drop-media-keys x,y --num-workers 3".split()
-    ) == PrepareOptions(("a", "b"), "m", "o", messages_key="c", enable_thinking_default=False,
-                        max_length=7, apply_chat_template_kwargs={"a": 1}, truncation="left",
-                        keep_media=True, drop_media_keys=("x", "y"), num_workers=3)
+        [
+            "a",
+            "b",
+            "--model",
+            "m",
+            "-o",
+            "o",
+            "--messages-key",
+            "c",
+            "--enable-thinking-default",
+            "false",
+            "--max-length",
+            "7",
+            "--apply-chat-template-kwargs",
+            '{"a":1}',
+            "--truncation",
+            "left",
+            "--keep-media",
+            "--drop-media-keys",
+            "x,y",
+            "--num-workers",
+            "3",
+        ]
+    ) == PrepareOptions(
+        ("a", "b"),
+        "m",
+        "o",
+        messages_key="c",
+        enable_thinking_default=False,
+        max_length=7,
+        apply_chat_template_kwargs={"a": 1},
+        truncation="left",
+        keep_media=True,
+        drop_media_keys=("x", "y"),
+        num_workers=3,
+    )
 
 
-@pytest.mark.parametrize(("arguments", "error"), [
-    ("--max-length 0", "max_length is 0, must be at least 1"),
-    ("--max-length 2147483648", "max_length is 2147483648, must be at most 2147483647"),
-    ("--max-samples 0", "max_samples is 0, must be -1 or at least 1"),
-    ("--num-workers 0", "num_workers is 0, must be at least 1"),
-    ("--shard-tokens -5", "shard_tokens is -5, must be at least 1"),
-    ("--truncation middle", "argument --truncation: invalid choice: 'middle'"),
-    ("--enable-thinking-default none", "'none' must be true, false or null"),
-    ("--apply-chat-template-kwargs [1]", "must be a JSON object"),
-    ("--apply-chat-template-kwargs {", "is not JSON"),
-    ('--apply-chat-template-kwargs {"tools":1}', "has 'tools', which prepare itself sets"),
-    ("--drop-media-keys x", "drop_media_keys needs keep_media"),
-    ("--max-len 7", "unrecognized arguments: --max-len 7"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ("--max-length 0", "max_length is 0, must be at least 1"),
+        ("--max-length 2147483648", "max_length is 2147483648, must be at most 2147483647"),
+        ("--max-samples 0", "max_samples is 0, must be -1 or at least 1"),
+        ("--num-workers 0", "num_workers is 0, must be at least 1"),
+        ("--shard-tokens -5", "shard_tokens is -5, must be at least 1"),
+        ("--truncation middle", "argument --truncation: invalid choice: 'middle'"),
+        ("--enable-thinking-default none", "'none' must be true, false or null"),
+        ("--apply-chat-template-kwargs [1]", "must be a JSON object"),
+        ("--apply-chat-template-kwargs {", "is not JSON"),
+        ('--apply-chat-template-kwargs {"tools":1}', "has 'tools', which prepare itself sets"),
+        ("--drop-media-keys x", "drop_media_keys needs keep_media"),
+        ("--max-len 7", "unrecognized arguments: --max-len 7"),
+    ],
+)
 def test_options_that_make_no_sense_are_errors(arguments: str, error: str):
     with pytest.raises(InputError, match=error):
         parse_options(["a", "--model", "m", "-o", "o", *arguments.split()])

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from chat_templates import (
     ALTERNATING,
     CHATML,
@@ -16,15 +17,18 @@ from chat_templates import (
     word_tokenizer,
     words_of,
 )
-
 from isochron.prepare.conversation import Conversation
 from isochron.prepare.rendering import TextTemplate
 from isochron.prepare.source import RowError
 from isochron.prepare.turns import TurnRenderer, Turns
 
 
-def turns_of(template: str, messages: list[dict[str, Any]], kwargs: dict[str, Any] | None = None,
-             **conversation: Any) -> Turns:
+def turns_of(
+    template: str,
+    messages: list[dict[str, Any]],
+    kwargs: dict[str, Any] | None = None,
+    **conversation: Any,
+) -> Turns:
     renderer = TurnRenderer(TextTemplate(word_tokenizer(template)), kwargs or {})
     return renderer.turns(Conversation(messages, **conversation))
 
@@ -41,10 +45,58 @@ def trained_words(turns: Turns) -> str:
 def test_ids_and_mask_by_hand():
     turns = turns_of(CHATML, say("hi", "hello", "bye", "ciao"))
     # <|im_start|> user \n hi <|im_end|> \n  <|im_start|> assistant \n hello <|im_end|> \n  ..
-    assert turns.rendering.ids.tolist() == [3, 7, 5, 11, 4, 5, 3, 8, 5, 12, 4, 5,
-                                            3, 7, 5, 13, 4, 5, 3, 8, 5, 14, 4, 5]
-    assert turns.loss_mask.tolist() == [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1,
-                                        0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1]
+    assert turns.rendering.ids.tolist() == [
+        3,
+        7,
+        5,
+        11,
+        4,
+        5,
+        3,
+        8,
+        5,
+        12,
+        4,
+        5,
+        3,
+        7,
+        5,
+        13,
+        4,
+        5,
+        3,
+        8,
+        5,
+        14,
+        4,
+        5,
+    ]
+    assert turns.loss_mask.tolist() == [
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        1,
+        1,
+        1,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        1,
+        1,
+        1,
+    ]
     assert turns.rendering.ids.dtype == np.int32
     assert turns.loss_mask.dtype == np.uint8
     assert (turns.mismatch, turns.num_without_prompt) == ("", 0)
@@ -55,7 +107,8 @@ def test_a_default_system_prompt_stands_once():
     assert text_of(turns) == (
         "<|im_start|> system / helpful <|im_end|> / <|im_start|> user / hi <|im_end|> / "
         "<|im_start|> assistant / hello <|im_end|> / <|im_start|> user / bye <|im_end|> / "
-        "<|im_start|> assistant / ciao <|im_end|> /")
+        "<|im_start|> assistant / ciao <|im_end|> /"
+    )
     assert trained_words(turns) == "hello <|im_end|> / ciao <|im_end|> /"
 
 
@@ -63,20 +116,24 @@ def test_a_system_message_replaces_the_default_one():
     turns = turns_of(DEFAULT_SYSTEM, say("brief", "hi", "hello", first="system"))
     assert text_of(turns) == (
         "<|im_start|> system / brief <|im_end|> / <|im_start|> user / hi <|im_end|> / "
-        "<|im_start|> assistant / hello <|im_end|> /")
+        "<|im_start|> assistant / hello <|im_end|> /"
+    )
     assert trained_words(turns) == "hello <|im_end|> /"
 
 
 def test_tools_are_rendered_with_the_first_message_alone():
-    calls = [{"role": "user", "content": "hi"},
-             {"role": "assistant", "content": None, "tool_calls": [{"name": "add"}]},
-             {"role": "tool", "content": "result:"},
-             {"role": "assistant", "content": "bye"}]
+    calls = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": None, "tool_calls": [{"name": "add"}]},
+        {"role": "tool", "content": "result:"},
+        {"role": "assistant", "content": "bye"},
+    ]
     turns = turns_of(DEFAULT_SYSTEM, calls, tools=[{"name": "add"}, {"name": "mul"}])
     assert text_of(turns) == (
         "<|im_start|> system / helpful tools: add mul <|im_end|> / <|im_start|> user / hi "
         "<|im_end|> / <|im_start|> assistant / call: add <|im_end|> / <|im_start|> tool / result: "
-        "<|im_end|> / <|im_start|> assistant / bye <|im_end|> /")
+        "<|im_end|> / <|im_start|> assistant / bye <|im_end|> /"
+    )
     assert trained_words(turns) == "call: add <|im_end|> / bye <|im_end|> /"
 
 
@@ -88,22 +145,26 @@ def test_a_template_that_rejects_a_lone_answer_gets_a_user_in_front():
 
 def test_the_system_prompt_is_not_taken_twice_from_behind_a_dummy_user():
     turns = turns_of(NEEDS_USER, say("hi", "hello"))
-    assert text_of(turns) == ("<s> <|im_start|> user / hi <|im_end|> / "
-                              "<|im_start|> assistant / hello <|im_end|> /")
+    assert text_of(turns) == (
+        "<s> <|im_start|> user / hi <|im_end|> / <|im_start|> assistant / hello <|im_end|> /"
+    )
     assert trained_words(turns) == "hello <|im_end|> /"
 
 
 def test_a_system_message_that_must_be_first_gets_its_user_behind():
     turns = turns_of(NEEDS_USER, say("brief", "hi", "hello", first="system"))
-    assert text_of(turns) == ("<s> <|im_start|> system / brief <|im_end|> / <|im_start|> user / hi "
-                              "<|im_end|> / <|im_start|> assistant / hello <|im_end|> /")
+    assert text_of(turns) == (
+        "<s> <|im_start|> system / brief <|im_end|> / <|im_start|> user / hi "
+        "<|im_end|> / <|im_start|> assistant / hello <|im_end|> /"
+    )
 
 
 def test_a_conversation_may_open_with_the_assistant():
     turns = turns_of(DEFAULT_SYSTEM, say("hello", "hi", first="assistant"))
     assert text_of(turns) == (
         "<|im_start|> system / helpful <|im_end|> / <|im_start|> assistant / hello <|im_end|> / "
-        "<|im_start|> user / hi <|im_end|> /")
+        "<|im_start|> user / hi <|im_end|> /"
+    )
 
 
 def test_the_system_prompt_in_front_of_an_opening_answer_is_not_trained():
@@ -132,15 +193,17 @@ def test_template_arguments_reach_the_probes_and_a_row_overrides_them():
 
 def test_a_difference_to_the_whole_conversation_is_told_with_its_place():
     turns = turns_of(LAST_THOUGHT, say("hi", "hello", "bye", "ciao"))
-    assert turns.mismatch.startswith("token 21 (messages[3], assistant) differs: message by message "
-                                     "it reads 'ciao")
+    assert turns.mismatch.startswith(
+        "token 21 (messages[3], assistant) differs: message by message it reads 'ciao"
+    )
     assert "in the whole conversation '<think>" in turns.mismatch
     assert words_of(turns.rendering.ids).endswith("assistant / ciao <|im_end|> /")
 
 
 def test_a_whole_conversation_that_only_goes_on_longer_is_a_difference():
-    turns = turns_of(CHATML + "{%- if messages | length > 1 %}{{ 'bye' }}{%- endif %}",
-                     say("hi", "hello"))
+    turns = turns_of(
+        CHATML + "{%- if messages | length > 1 %}{{ 'bye' }}{%- endif %}", say("hi", "hello")
+    )
     assert turns.mismatch.startswith("token 12 (messages[1], assistant) differs")
 
 
@@ -155,20 +218,28 @@ def test_what_the_template_rejects_is_an_error_that_quotes_it():
     with pytest.raises(RowError, match="is rejected by the chat template: roles must alternate"):
         turns_of(ALTERNATING, say("hello", "hi", first="assistant"))
     with pytest.raises(RowError, match=r"messages\[1\] \(tool\) is rejected.*: nobody asked"):
-        turns_of("{%- if messages | length < 3 and messages[-1].role == 'tool' %}"
-                 "{{ raise_exception('nobody asked') }}{%- endif %}" + CHATML,
-                 [*say("hi"), {"role": "tool", "content": "result:"}, *say("bye")])
+        turns_of(
+            "{%- if messages | length < 3 and messages[-1].role == 'tool' %}"
+            "{{ raise_exception('nobody asked') }}{%- endif %}" + CHATML,
+            [*say("hi"), {"role": "tool", "content": "result:"}, *say("bye")],
+        )
     with pytest.raises(RowError, match="rejects an empty user message: say something"):
-        turns_of("{%- for message in messages if not message.content %}"
-                 "{{ raise_exception('say something') }}{%- endfor %}" + CHATML, say("hi", "hello"))
+        turns_of(
+            "{%- for message in messages if not message.content %}"
+            "{{ raise_exception('say something') }}{%- endfor %}" + CHATML,
+            say("hi", "hello"),
+        )
 
 
-def reference(tokenizer: Any, messages: list[dict[str, Any]], tools: Any,
-              kwargs: dict[str, Any]) -> tuple[list[int], list[int], list[int]]:
+def reference(
+    tokenizer: Any, messages: list[dict[str, Any]], tools: Any, kwargs: dict[str, Any]
+) -> tuple[list[int], list[int], list[int]]:
     """SPEC A.3, steps 2 to 6, read again: ids, mask and the ids of the whole conversation."""
 
     def render(some: list[dict[str, Any]], some_tools: Any = None, **more: Any) -> list[int]:
-        text = tokenizer.apply_chat_template(some, tools=some_tools, tokenize=False, **kwargs, **more)
+        text = tokenizer.apply_chat_template(
+            some, tools=some_tools, tokenize=False, **kwargs, **more
+        )
         return tokenizer(text, add_special_tokens=False)["input_ids"]
 
     empty = {"role": "user", "content": ""}
@@ -176,11 +247,11 @@ def reference(tokenizer: Any, messages: list[dict[str, Any]], tools: Any,
     first = render([empty])
     try:
         second = render([empty, empty])
-        user = second[len(first):]
+        user = second[len(first) :]
     except Exception:
-        user = render([*answered, empty])[len(render(answered)):]
-    system_prompt = first[:len(first) - len(user)]
-    prompt = render([empty], add_generation_prompt=True)[len(first):]
+        user = render([*answered, empty])[len(render(answered)) :]
+    system_prompt = first[: len(first) - len(user)]
+    prompt = render([empty], add_generation_prompt=True)[len(first) :]
     ids, mask = [], []
     for number, message in enumerate(messages):
         with_tools = tools if number == 0 else None
@@ -188,11 +259,11 @@ def reference(tokenizer: Any, messages: list[dict[str, Any]], tools: Any,
             mine = render([message], with_tools)
         except Exception:
             if number == 0 and message["role"] == "system":
-                mine = render([message, empty], with_tools)[:-len(user)]
+                mine = render([message, empty], with_tools)[: -len(user)]
             else:
-                mine = system_prompt + render([empty, message], with_tools)[len(first):]
+                mine = system_prompt + render([empty, message], with_tools)[len(first) :]
         if number > 0 and message["role"] != "system":
-            mine = mine[len(system_prompt):]
+            mine = mine[len(system_prompt) :]
         trained = message["role"] == "assistant"
         ids += mine
         mask += [int(trained and place >= len(prompt)) for place in range(len(mine))]
@@ -211,8 +282,11 @@ def random_conversation(generator: random.Random, has_system: bool) -> list[dict
     return messages
 
 
-@pytest.mark.parametrize("template", [CHATML, DEFAULT_SYSTEM, ALTERNATING, NEEDS_USER, THINKING],
-                         ids=["chatml", "default_system", "alternating", "needs_user", "thinking"])
+@pytest.mark.parametrize(
+    "template",
+    [CHATML, DEFAULT_SYSTEM, ALTERNATING, NEEDS_USER, THINKING],
+    ids=["chatml", "default_system", "alternating", "needs_user", "thinking"],
+)
 def test_random_conversations_agree_with_the_algorithm_read_again(template: str):
     tokenizer = word_tokenizer(template)
     renderer = TurnRenderer(TextTemplate(tokenizer), {})
@@ -223,8 +297,9 @@ def test_random_conversations_agree_with_the_algorithm_read_again(template: str)
         thinking = generator.choice([None, True, False])
         tools = [{"name": "add"}] if generator.random() < 0.3 else None
         turns = renderer.turns(Conversation(messages, tools, thinking))
-        ids, mask, whole = reference(tokenizer, messages, tools,
-                                     {} if thinking is None else {"enable_thinking": thinking})
+        ids, mask, whole = reference(
+            tokenizer, messages, tools, {} if thinking is None else {"enable_thinking": thinking}
+        )
         assert turns.rendering.ids.tolist() == ids == whole, f"seed {seed}"
         assert turns.loss_mask.tolist() == mask, f"seed {seed}"
         assert turns.mismatch == "", f"seed {seed}"

@@ -45,8 +45,12 @@ def prepare(options: PrepareOptions) -> dict[str, Any]:
             "sources": [{"file": file, "rows": rows} for file, rows in rows_of_file.items()],
             "options": options.recorded(),
         }
-        writer = ShardWriter(folder.temporary, options.shard_tokens, options.group_key is not None,
-                             {"schema": ROWS_SCHEMA, **description})
+        writer = ShardWriter(
+            folder.temporary,
+            options.shard_tokens,
+            options.group_key is not None,
+            {"schema": ROWS_SCHEMA, **description},
+        )
         counts = _write_rows(options, columns, num_rows, maker, writer)
         index = {"schema": INDEX_SCHEMA, **counts, "shards": writer.shards, **description}
         if options.group_key is not None:
@@ -56,31 +60,49 @@ def prepare(options: PrepareOptions) -> dict[str, Any]:
     return index
 
 
-def _write_rows(options: PrepareOptions, columns: Sequence[str], num_rows: int, maker: RowMaker,
-                writer: ShardWriter) -> dict[str, Any]:
+def _write_rows(
+    options: PrepareOptions,
+    columns: Sequence[str],
+    num_rows: int,
+    maker: RowMaker,
+    writer: ShardWriter,
+) -> dict[str, Any]:
     counts: dict[str, Any] = {
-        "rows": 0, "tokens": 0, "trained_tokens": 0, "longest_row": 0, "rows_with_media": 0,
-        "rows_without_trained_tokens": 0, "rows_with_mismatch": 0,
-        "messages_without_generation_prompt": 0, "skipped": [],
+        "rows": 0,
+        "tokens": 0,
+        "trained_tokens": 0,
+        "longest_row": 0,
+        "rows_with_media": 0,
+        "rows_without_trained_tokens": 0,
+        "rows_with_mismatch": 0,
+        "messages_without_generation_prompt": 0,
+        "skipped": [],
     }
     sources = itertools.islice(read_rows(options.files, columns, options.messages_key), num_rows)
     made = make_rows(sources, maker, options)
     with Progress("rows", num_rows) as progress, contextlib.closing(made):
         for done, (source, row) in enumerate(made, start=1):
             progress.set_done(done)
-            if isinstance(row, MediaError) or (isinstance(row, RowError)
-                                               and options.on_error == "error"):
+            if isinstance(row, MediaError) or (
+                isinstance(row, RowError) and options.on_error == "error"
+            ):
                 raise InputError(f"{source.place}: {row}")
             if isinstance(row, RowError):
-                counts["skipped"].append({"file": source.place.file, "row": source.place.row,
-                                          "reason": str(row)})
+                counts["skipped"].append(
+                    {"file": source.place.file, "row": source.place.row, "reason": str(row)}
+                )
                 continue
             if row.mismatch and counts["rows_with_mismatch"] == 0:
-                say("prepare", f"warning: {source.place}: {row.mismatch}; other rows like it are "
-                    "counted only")
+                say(
+                    "prepare",
+                    f"warning: {source.place}: {row.mismatch}; other rows like it are counted only",
+                )
             if row.num_without_prompt and counts["messages_without_generation_prompt"] == 0:
-                say("prepare", f"warning: {source.place}: an assistant message does not start with "
-                    "the generation prompt, whose length is not trained; others are counted only")
+                say(
+                    "prepare",
+                    f"warning: {source.place}: an assistant message does not start with "
+                    "the generation prompt, whose length is not trained; others are counted only",
+                )
             counts["rows"] += 1
             counts["tokens"] += len(row.input_ids)
             counts["trained_tokens"] += row.num_trained
@@ -93,16 +115,20 @@ def _write_rows(options: PrepareOptions, columns: Sequence[str], num_rows: int, 
     writer.finish_shard()
     if counts["rows"] == 0:
         first = counts["skipped"][0]
-        raise InputError(f"all {len(counts['skipped'])} rows were skipped, the first, "
-                         f"{first['file']} row {first['row']}: {first['reason']}")
+        raise InputError(
+            f"all {len(counts['skipped'])} rows were skipped, the first, "
+            f"{first['file']} row {first['row']}: {first['reason']}"
+        )
     return counts
 
 
 def summary(index: dict[str, Any], output: str) -> str:
     """What people are told, one fact a line."""
-    lines = [f"{index['rows']:,} rows, {index['tokens']:,} tokens ({index['trained_tokens']:,} "
-             f"trained), longest {index['longest_row']:,}, in {len(index['shards'])} "
-             f"shard{'s' * (len(index['shards']) != 1)}: {output}"]
+    lines = [
+        f"{index['rows']:,} rows, {index['tokens']:,} tokens ({index['trained_tokens']:,} "
+        f"trained), longest {index['longest_row']:,}, in {len(index['shards'])} "
+        f"shard{'s' * (len(index['shards']) != 1)}: {output}"
+    ]
     for key, meaning in (
         ("rows_with_media", "rows with media"),
         ("rows_without_trained_tokens", "rows without a trained token"),

@@ -48,8 +48,9 @@ def conversation_of(columns: dict[str, Any], options: PrepareOptions) -> Convers
         tools=_checked_tools(columns.get(options.tools_key)),
         enable_thinking=_checked_thinking(columns.get(options.enable_thinking_key), options),
         group=_checked_group(columns, options.group_key),
-        has_media=any(_media_segment(segment) for message in messages
-                      for segment in _segments(message)),
+        has_media=any(
+            _media_segment(segment) for message in messages for segment in _segments(message)
+        ),
     )
 
 
@@ -74,13 +75,18 @@ def _checked_message(index: int, message: Any) -> Message:
                 raise RowError(f"messages[{index}].content has a segment without a type")
     elif content is None:
         if not message.get("tool_calls"):
-            raise RowError(f"messages[{index}].content is missing, must be there without tool_calls")
+            raise RowError(
+                f"messages[{index}].content is missing, must be there without tool_calls"
+            )
     elif not isinstance(content, str):
-        raise RowError(f"messages[{index}].content is {type_name(content)}, must be a string or a "
-                       "list of segments")
+        raise RowError(
+            f"messages[{index}].content is {type_name(content)}, must be a string or a "
+            "list of segments"
+        )
     # Templates ask whether a key is there: a key that says nothing must not be.
-    return {name: field for name, field in message.items()
-            if field is not None or name == "content"}
+    return {
+        name: field for name, field in message.items() if field is not None or name == "content"
+    }
 
 
 def _checked_tools(value: Any) -> list[dict[str, Any]] | None:
@@ -129,18 +135,23 @@ def _checked_media(columns: dict[str, Any], key: str) -> list[Any] | None:
     return value
 
 
-def _refuse_media(messages: list[Message], media: dict[str, list[Any] | None],
-                  options: PrepareOptions) -> None:
+def _refuse_media(
+    messages: list[Message], media: dict[str, list[Any] | None], options: PrepareOptions
+) -> None:
     if options.keep_media:
         return
     for kind, key in (("image", options.image_key), ("video", options.video_key)):
         if media[kind]:
-            raise MediaError(f"column {key!r} holds media; --keep-media stores them beside the rows")
+            raise MediaError(
+                f"column {key!r} holds media; --keep-media stores them beside the rows"
+            )
     for index, message in enumerate(messages):
         for segment in _segments(message):
             if _media_segment(segment):
-                raise MediaError(f"messages[{index}].content has a segment of type "
-                                 f"{segment['type']!r}; --keep-media stores media beside the rows")
+                raise MediaError(
+                    f"messages[{index}].content has a segment of type "
+                    f"{segment['type']!r}; --keep-media stores media beside the rows"
+                )
 
 
 def _segments(message: Message) -> list[dict[str, Any]]:
@@ -167,8 +178,9 @@ def _with_segments(messages: list[Message], media: dict[str, list[Any] | None]) 
     return result
 
 
-def _split(content: str, media: dict[str, list[Any] | None], marks: list[str],
-           taken: dict[str, int]) -> list[dict[str, Any]]:
+def _split(
+    content: str, media: dict[str, list[Any] | None], marks: list[str], taken: dict[str, int]
+) -> list[dict[str, Any]]:
     if not marks:
         return [{"type": "text", "text": content}]
     segments: list[dict[str, Any]] = []

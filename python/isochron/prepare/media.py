@@ -19,8 +19,14 @@ from isochron.prepare.conversation import Message
 from isochron.prepare.rendering import RejectedError, Rendering, check_model_folder
 from isochron.prepare.source import RowError
 
-MEDIA_TOKEN_NAMES = ("image_token_id", "video_token_id", "audio_token_id", "image_token_index",
-                     "video_token_index", "audio_token_index")
+MEDIA_TOKEN_NAMES = (
+    "image_token_id",
+    "video_token_id",
+    "audio_token_id",
+    "image_token_index",
+    "video_token_index",
+    "audio_token_index",
+)
 
 
 class MediaTemplate:
@@ -31,18 +37,25 @@ class MediaTemplate:
         self._processor = processor
         self._dropped = dropped
         # What these say is about media, even where it happens to have the shape of the tokens.
-        parts = (getattr(processor, name, None) for name in
-                 ("image_processor", "video_processor", "feature_extractor"))
-        self._media_names = {name for part in parts for name in
-                             getattr(part, "model_input_names", [])}
+        parts = (
+            getattr(processor, name, None)
+            for name in ("image_processor", "video_processor", "feature_extractor")
+        )
+        self._media_names = {
+            name for part in parts for name in getattr(part, "model_input_names", [])
+        }
 
-    def render(self, messages: Sequence[Message], tools: list[dict[str, Any]] | None,
-               kwargs: dict[str, Any]) -> Rendering:
+    def render(
+        self,
+        messages: Sequence[Message],
+        tools: list[dict[str, Any]] | None,
+        kwargs: dict[str, Any],
+    ) -> Rendering:
         loaded = [_with_loaded_media(message) for message in messages]
         try:
             output = self._processor.apply_chat_template(
-                loaded, tools=tools, tokenize=True, return_dict=True, return_tensors="pt",
-                **kwargs)
+                loaded, tools=tools, tokenize=True, return_dict=True, return_tensors="pt", **kwargs
+            )
         except Exception as error:  # a template is a program, and may fail in any way
             raise RejectedError(one_line(error)) from error
         ids = output["input_ids"]
@@ -87,8 +100,11 @@ class MediaTokens:
     """Which tokens stand for media."""
 
     def __init__(self, processor: Any, config: Any) -> None:
-        named = (getattr(owner, name, None) for owner in (processor, config)
-                 for name in MEDIA_TOKEN_NAMES)
+        named = (
+            getattr(owner, name, None)
+            for owner in (processor, config)
+            for name in MEDIA_TOKEN_NAMES
+        )
         self._ids = sorted({token for token in named if isinstance(token, int)})
 
     def mask(self, rendering: Rendering) -> np.ndarray | None:
@@ -119,14 +135,16 @@ class MediaPositions:
             return None
         import torch
 
-        outputs = {name: torch.from_numpy(values)[None]
-                   for name, values in rendering.per_token.items()}
+        outputs = {
+            name: torch.from_numpy(values)[None] for name, values in rendering.per_token.items()
+        }
         outputs |= {name: torch.from_numpy(value) for name, value in rendering.media.items()}
         outputs["input_ids"] = torch.from_numpy(rendering.ids.astype(np.int64))[None]
         taken = inspect.signature(self._model.get_rope_index).parameters
         try:
             in_space, _ = self._model.get_rope_index(
-                **{name: value for name, value in outputs.items() if name in taken})
+                **{name: value for name, value in outputs.items() if name in taken}
+            )
         except Exception as error:  # the model's own code, on data it may not expect
             raise RowError(f"has no positions: {one_line(error)}") from error
         in_text = torch.arange(len(rendering.ids))[None]
@@ -200,6 +218,8 @@ def _arrays(name: str, value: Any) -> dict[str, np.ndarray]:
         return arrays
     array = np.asarray(value)
     if array.dtype.kind not in "biuf":
-        raise RowError(f"has an output {name!r} of the processor that is not numbers; "
-                       "--drop-media-keys leaves it out")
+        raise RowError(
+            f"has an output {name!r} of the processor that is not numbers; "
+            "--drop-media-keys leaves it out"
+        )
     return {name: np.ascontiguousarray(array)}

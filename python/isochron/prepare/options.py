@@ -17,8 +17,19 @@ ON_ERRORS = ("error", "skip")
 
 # Arguments that rendering itself passes to apply_chat_template.
 RESERVED_KWARGS = frozenset(
-    "conversation tools add_generation_prompt continue_final_message tokenize return_dict "
-    "return_tensors return_assistant_tokens_mask padding truncation max_length".split()
+    {
+        "conversation",
+        "tools",
+        "add_generation_prompt",
+        "continue_final_message",
+        "tokenize",
+        "return_dict",
+        "return_tensors",
+        "return_assistant_tokens_mask",
+        "padding",
+        "truncation",
+        "max_length",
+    }
 )
 
 
@@ -66,8 +77,10 @@ class PrepareOptions:
     tools_key: str = _row("tools", "column with the tools: a list, or JSON text of one")
     enable_thinking_key: str = _row("enable_thinking", "column that sets enable_thinking per row")
     enable_thinking_default: bool | None = _row(
-        None, "enable_thinking where the column says nothing; null leaves it to the template",
-        parse_optional_bool, metavar="true|false|null",
+        None,
+        "enable_thinking where the column says nothing; null leaves it to the template",
+        parse_optional_bool,
+        metavar="true|false|null",
     )
     image_key: str = _row("images", "column with the images of a row")
     video_key: str = _row("videos", "column with the videos of a row")
@@ -76,13 +89,15 @@ class PrepareOptions:
         {}, "arguments for the chat template, a JSON object", parse_object, metavar="JSON"
     )
     ignore_input_ids_mismatch: bool = _row(
-        False, "warn once, rather than fail, where rendering message by message differs from "
+        False,
+        "warn once, rather than fail, where rendering message by message differs from "
         "rendering the whole conversation",
     )
     max_length: int = _row(1024, "most tokens of a row", int)
     truncation: str = _row(
-        "error", "what happens to a longer row: error, left (keeps the tail), right (keeps the "
-        "head)", choices=TRUNCATIONS,
+        "error",
+        "what happens to a longer row: error, left (keeps the tail), right (keeps the head)",
+        choices=TRUNCATIONS,
     )
     max_samples: int = _row(-1, "use the first N rows; -1: all", int)
     keep_media: bool = _row(False, "store what the model's processor makes of images and videos")
@@ -90,7 +105,8 @@ class PrepareOptions:
         (), "outputs of the processor that are not stored, with commas between them", parse_names
     )
     on_error: str = _row(
-        "error", "what happens to a row that cannot be used: error, skip (listed in index.json)",
+        "error",
+        "what happens to a row that cannot be used: error, skip (listed in index.json)",
         choices=ON_ERRORS,
     )
     shard_tokens: int = _row(2**27, "a shard ends before it would hold more tokens", int)
@@ -117,8 +133,13 @@ class PrepareOptions:
 
     def columns(self) -> list[str]:
         """The columns that are read where a file has them."""
-        names = [self.messages_key, self.tools_key, self.enable_thinking_key, self.image_key,
-                 self.video_key]
+        names = [
+            self.messages_key,
+            self.tools_key,
+            self.enable_thinking_key,
+            self.image_key,
+            self.video_key,
+        ]
         if self.group_key is not None:
             names.append(self.group_key)
         if len(set(names)) < len(names):
@@ -141,9 +162,15 @@ def parse_options(arguments: Sequence[str]) -> PrepareOptions:
         prog="python -m isochron.prepare",
         description="Turns conversations (parquet or JSONL) into tokenised safetensors shards.",
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="parquet or JSONL, told by content")
-    parser.add_argument("--model", required=True, metavar="FOLDER",
-                        help="Hugging Face folder with the tokenizer and the chat template")
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="parquet or JSONL, told by content"
+    )
+    parser.add_argument(
+        "--model",
+        required=True,
+        metavar="FOLDER",
+        help="Hugging Face folder with the tokenizer and the chat template",
+    )
     parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="folder to make")
     for field in dataclasses.fields(PrepareOptions):
         if "help" not in field.metadata:
@@ -156,7 +183,8 @@ def parse_options(arguments: Sequence[str]) -> PrepareOptions:
             continue
         default = {} if field.default is dataclasses.MISSING else field.default
         shown = {None: "null", (): "none"}.get(default, default) if default != {} else "{}"
-        parser.add_argument(flag, type=parse, default=default, help=f"{meaning} [{shown}]",
-                            **details)
+        parser.add_argument(
+            flag, type=parse, default=default, help=f"{meaning} [{shown}]", **details
+        )
     values = vars(parser.parse_args(arguments))
     return PrepareOptions(**{**values, "files": tuple(values["files"])})

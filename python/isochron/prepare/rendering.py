@@ -22,16 +22,19 @@ class Rendering:
 
     def part(self, start: int, stop: int | None = None) -> "Rendering":
         """Tokens from `start` to `stop`, with what is said of them, without media."""
-        return Rendering(self.ids[start:stop],
-                         {name: values[start:stop] for name, values in self.per_token.items()})
+        return Rendering(
+            self.ids[start:stop],
+            {name: values[start:stop] for name, values in self.per_token.items()},
+        )
 
 
 def join(parts: Sequence[Rendering]) -> Rendering:
     """One after the other; keeps what is said of the tokens of every part."""
     names = set.intersection(*(set(part.per_token) for part in parts))
-    return Rendering(np.concatenate([part.ids for part in parts]),
-                     {name: np.concatenate([part.per_token[name] for part in parts])
-                      for name in sorted(names)})
+    return Rendering(
+        np.concatenate([part.ids for part in parts]),
+        {name: np.concatenate([part.per_token[name] for part in parts]) for name in sorted(names)},
+    )
 
 
 class RejectedError(Exception):
@@ -41,8 +44,12 @@ class RejectedError(Exception):
 class Template(Protocol):
     """A chat template with its tokenizer."""
 
-    def render(self, messages: Sequence[Message], tools: list[dict[str, Any]] | None,
-               kwargs: dict[str, Any]) -> Rendering:
+    def render(
+        self,
+        messages: Sequence[Message],
+        tools: list[dict[str, Any]] | None,
+        kwargs: dict[str, Any],
+    ) -> Rendering:
         """The tokens of `messages`. Raises RejectedError if the template does not take them."""
         ...
 
@@ -61,11 +68,16 @@ class TextTemplate:
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
 
-    def render(self, messages: Sequence[Message], tools: list[dict[str, Any]] | None,
-               kwargs: dict[str, Any]) -> Rendering:
+    def render(
+        self,
+        messages: Sequence[Message],
+        tools: list[dict[str, Any]] | None,
+        kwargs: dict[str, Any],
+    ) -> Rendering:
         try:
             output = self._tokenizer.apply_chat_template(
-                list(messages), tools=tools, tokenize=True, return_dict=True, **kwargs)
+                list(messages), tools=tools, tokenize=True, return_dict=True, **kwargs
+            )
         except Exception as error:  # a template is a program, and may fail in any way
             raise RejectedError(one_line(error)) from error
         return Rendering(np.asarray(output["input_ids"], dtype=np.int32).reshape(-1))
@@ -88,8 +100,10 @@ def load_tokenizer(folder: str) -> Any:
     except Exception as error:  # whatever transformers raises, the folder is at fault
         raise InputError(f"{folder} has no usable tokenizer: {one_line(error)}") from error
     if not tokenizer.chat_template:
-        raise InputError(f"{folder} has no chat template: chat_template.jinja, or chat_template in "
-                         "tokenizer_config.json")
+        raise InputError(
+            f"{folder} has no chat template: chat_template.jinja, or chat_template in "
+            "tokenizer_config.json"
+        )
     return tokenizer
 
 

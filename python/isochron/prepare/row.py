@@ -18,7 +18,7 @@ from isochron.prepare.rendering import TextTemplate, describe_tokenizer, load_to
 from isochron.prepare.source import RowError
 from isochron.prepare.turns import TurnRenderer
 
-MISMATCH_HINT = ("; --ignore-input-ids-mismatch keeps the tokens of the messages one by one")
+MISMATCH_HINT = "; --ignore-input-ids-mismatch keeps the tokens of the messages one by one"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,8 +47,9 @@ def kept_range(num_tokens: int, max_length: int, truncation: str) -> tuple[int, 
         return num_tokens - max_length, num_tokens
     if truncation == "right":
         return 0, max_length
-    raise RowError(f"has {num_tokens} tokens, max_length is {max_length}; --truncation left or "
-                   "right cuts it")
+    raise RowError(
+        f"has {num_tokens} tokens, max_length is {max_length}; --truncation left or right cuts it"
+    )
 
 
 class RowMaker:
@@ -90,14 +91,19 @@ class RowMaker:
         positions = None if start == 0 else np.arange(len(ids), dtype=np.int32)
         media: dict[str, np.ndarray] = {}
         if conversation.has_media:
-            assert self._tokens is not None and self._positions is not None
+            assert self._tokens is not None
+            assert self._positions is not None
             in_space = self._positions.positions(turns.rendering)
             positions = positions if in_space is None else in_space
             _check_cut(self._tokens.mask(turns.rendering), len(ids), start, stop)
-            media = {name: values[start:stop] for name, values in
-                     turns.rendering.per_token.items()} | turns.rendering.media
-            media = {name: value for name, value in media.items()
-                     if name.split(".")[0] not in options.drop_media_keys}
+            media = {
+                name: values[start:stop] for name, values in turns.rendering.per_token.items()
+            } | turns.rendering.media
+            media = {
+                name: value
+                for name, value in media.items()
+                if name.split(".")[0] not in options.drop_media_keys
+            }
         return TokenRow(
             input_ids=ids[start:stop],
             loss_mask=turns.loss_mask[start:stop],
@@ -115,7 +121,9 @@ def _check_cut(is_media: np.ndarray | None, num_tokens: int, start: int, stop: i
         return
     too_long = f"has {num_tokens} tokens, max_length is {stop - start}, and the cut "
     if is_media is None:
-        raise RowError(too_long + "may take media tokens: the processor does not say which they are")
+        raise RowError(
+            too_long + "may take media tokens: the processor does not say which they are"
+        )
     num_lost = int(is_media[:start].sum() + is_media[stop:].sum())
     if num_lost > 0:
         raise RowError(too_long + f"would take {num_lost} media tokens")

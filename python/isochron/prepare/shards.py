@@ -42,7 +42,9 @@ class OutputFolder:
             if not overwrite:
                 raise InputError(f"{self._path} is not empty; --overwrite replaces it")
             if not os.path.exists(os.path.join(self._path, INDEX)):
-                raise InputError(f"{self._path} holds something else than prepared data: no {INDEX}")
+                raise InputError(
+                    f"{self._path} holds something else than prepared data: no {INDEX}"
+                )
         self.temporary = f"{self._path}.tmp-{os.getpid()}"
 
     def __enter__(self) -> "OutputFolder":
@@ -66,8 +68,9 @@ class OutputFolder:
 class ShardWriter:
     """Collects rows into shards of one folder."""
 
-    def __init__(self, folder: str, shard_tokens: int, has_groups: bool,
-                 description: dict[str, Any]) -> None:
+    def __init__(
+        self, folder: str, shard_tokens: int, has_groups: bool, description: dict[str, Any]
+    ) -> None:
         """`description` goes into the metadata of every shard."""
         self._folder = folder
         self._shard_tokens = shard_tokens
@@ -81,8 +84,10 @@ class ShardWriter:
 
     def add(self, row: TokenRow) -> None:
         """Appends a row; a shard that it would overfill ends before it."""
-        is_full = (self._num_tokens + len(row.input_ids) > self._shard_tokens
-                   or self._media_bytes > MAX_MEDIA_BYTES)
+        is_full = (
+            self._num_tokens + len(row.input_ids) > self._shard_tokens
+            or self._media_bytes > MAX_MEDIA_BYTES
+        )
         if self._rows and is_full:
             self.finish_shard()
         self._rows.append(row)
@@ -106,11 +111,15 @@ class ShardWriter:
             numbers = [self.groups.setdefault(row.group or "", len(self.groups)) for row in rows]
             tensors["group"] = np.asarray(numbers, dtype=np.int64)
             here = set(numbers)
-            description["groups"] = {str(number): group for group, number in self.groups.items()
-                                     if number in here}
+            description["groups"] = {
+                str(number): group for group, number in self.groups.items() if number in here
+            }
         shard = {"file": name, "rows": len(rows), "tokens": self._num_tokens}
-        media = {f"{index}.{key}": np.ascontiguousarray(value) for index, row in enumerate(rows)
-                 for key, value in row.media.items()}
+        media = {
+            f"{index}.{key}": np.ascontiguousarray(value)
+            for index, row in enumerate(rows)
+            for key, value in row.media.items()
+        }
         if media:
             shard["media"] = f"{MEDIA_FOLDER}/{name}"
             os.makedirs(os.path.join(self._folder, MEDIA_FOLDER), exist_ok=True)
@@ -130,13 +139,18 @@ class ShardWriter:
 
 def _joined_positions(rows: list[TokenRow]) -> np.ndarray:
     """[tokens], or [4, tokens] if any row has four; rows without positions count 0, 1, 2, .."""
-    positions = [np.arange(len(row.input_ids), dtype=np.int32)
-                 if row.position_ids is None else row.position_ids for row in rows]
+    positions = [
+        np.arange(len(row.input_ids), dtype=np.int32)
+        if row.position_ids is None
+        else row.position_ids
+        for row in rows
+    ]
     num_axes = max(position.ndim for position in positions)
     if num_axes == 2:
         num_rows = max(len(position) for position in positions if position.ndim == 2)
-        positions = [np.broadcast_to(position, (num_rows, position.shape[-1]))
-                     for position in positions]
+        positions = [
+            np.broadcast_to(position, (num_rows, position.shape[-1])) for position in positions
+        ]
     return np.ascontiguousarray(np.concatenate(positions, axis=-1))
 
 

@@ -173,6 +173,14 @@ def _listed(names: Any) -> str:
 
 def type_name(value: Any) -> str:
     """What JSON calls the type of `value`, with an article."""
-    names = {type(None): "null", bool: "a boolean", int: "a number", float: "a number",
-             str: "a string", bytes: "bytes", list: "a list", dict: "an object"}
+    names = {
+        type(None): "null",
+        bool: "a boolean",
+        int: "a number",
+        float: "a number",
+        str: "a string",
+        bytes: "bytes",
+        list: "a list",
+        dict: "an object",
+    }
     return names.get(type(value), type(value).__name__)

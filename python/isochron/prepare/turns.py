@@ -74,13 +74,18 @@ class TurnRenderer:
                 start = _shared(part.ids, probes.system_prompt) if index == 0 else 0
                 end = start + len(probes.generation_prompt)
                 mask[end:] = 1
-                num_without_prompt += not np.array_equal(part.ids[start:end],
-                                                         probes.generation_prompt)
+                num_without_prompt += not np.array_equal(
+                    part.ids[start:end], probes.generation_prompt
+                )
             parts.append(part)
             masks.append(mask)
         joined = join(parts)
-        return Turns(dataclasses.replace(joined, media=whole.media), np.concatenate(masks),
-                     self._mismatch(parts, joined, whole, messages), num_without_prompt)
+        return Turns(
+            dataclasses.replace(joined, media=whole.media),
+            np.concatenate(masks),
+            self._mismatch(parts, joined, whole, messages),
+            num_without_prompt,
+        )
 
     def probes(self, enable_thinking: bool | None) -> Probes:
         """What the template adds under this setting. Raises RowError if it rejects the probes."""
@@ -88,8 +93,10 @@ class TurnRenderer:
             try:
                 self._probes[enable_thinking] = self._probe(self._kwargs_of(enable_thinking))
             except RejectedError as error:
-                raise RowError("cannot be cut into messages: the chat template rejects an empty "
-                               f"user message: {error}") from error
+                raise RowError(
+                    "cannot be cut into messages: the chat template rejects an empty "
+                    f"user message: {error}"
+                ) from error
         return self._probes[enable_thinking]
 
     def _kwargs_of(self, enable_thinking: bool | None) -> dict[str, Any]:
@@ -99,19 +106,29 @@ class TurnRenderer:
 
     def _probe(self, kwargs: dict[str, Any]) -> Probes:
         one = self._template.render([self._user], None, kwargs).ids
-        asked = self._template.render([self._user], None,
-                                      {**kwargs, "add_generation_prompt": True}).ids
+        asked = self._template.render(
+            [self._user], None, {**kwargs, "add_generation_prompt": True}
+        ).ids
         try:
-            num_user_tokens = len(self._template.render([self._user] * 2, None, kwargs).ids) - len(one)
+            num_user_tokens = len(self._template.render([self._user] * 2, None, kwargs).ids) - len(
+                one
+            )
         except RejectedError:  # roles must alternate
             answered = [self._user, {"role": "assistant", "content": self._user["content"]}]
-            num_user_tokens = (len(self._template.render([*answered, self._user], None, kwargs).ids)
-                               - len(self._template.render(answered, None, kwargs).ids))
+            num_user_tokens = len(
+                self._template.render([*answered, self._user], None, kwargs).ids
+            ) - len(self._template.render(answered, None, kwargs).ids)
         num_user_tokens = max(0, min(num_user_tokens, len(one)))
-        return Probes(one[:len(one) - num_user_tokens], asked[len(one):], num_user_tokens)
+        return Probes(one[: len(one) - num_user_tokens], asked[len(one) :], num_user_tokens)
 
-    def _message(self, index: int, message: Message, tools: list[dict[str, Any]] | None,
-                 kwargs: dict[str, Any], probes: Probes) -> Rendering:
+    def _message(
+        self,
+        index: int,
+        message: Message,
+        tools: list[dict[str, Any]] | None,
+        kwargs: dict[str, Any],
+        probes: Probes,
+    ) -> Rendering:
         try:
             part = self._template.render([message], tools, kwargs)
         except RejectedError as error:
@@ -120,8 +137,15 @@ class TurnRenderer:
             part = part.part(len(probes.system_prompt))
         return part
 
-    def _beside_user(self, index: int, message: Message, tools: list[dict[str, Any]] | None,
-                     kwargs: dict[str, Any], probes: Probes, alone: RejectedError) -> Rendering:
+    def _beside_user(
+        self,
+        index: int,
+        message: Message,
+        tools: list[dict[str, Any]] | None,
+        kwargs: dict[str, Any],
+        probes: Probes,
+        alone: RejectedError,
+    ) -> Rendering:
         """A message that the template takes beside a user message only, without the tokens of that.
 
         The user message stands in front. A system message that opens the conversation comes first
@@ -135,12 +159,14 @@ class TurnRenderer:
             user = self._template.render([self._user], tools, kwargs)
             both = self._template.render([self._user, message], tools, kwargs)
         except RejectedError:
-            raise RowError(f"messages[{index}] ({message['role']}) is rejected by the chat "
-                           f"template: {alone}") from alone
+            raise RowError(
+                f"messages[{index}] ({message['role']}) is rejected by the chat template: {alone}"
+            ) from alone
         return join([user.part(0, len(user.ids) - num_user), both.part(len(user.ids))])
 
-    def _mismatch(self, parts: list[Rendering], joined: Rendering, whole: Rendering,
-                  messages: list[Message]) -> str:
+    def _mismatch(
+        self, parts: list[Rendering], joined: Rendering, whole: Rendering, messages: list[Message]
+    ) -> str:
         if np.array_equal(joined.ids, whole.ids):
             return ""
         both = min(len(joined.ids), len(whole.ids))
@@ -148,12 +174,15 @@ class TurnRenderer:
         at = int(different[0]) if len(different) else both
         ends = np.cumsum([len(part.ids) for part in parts])
         index = min(int(np.searchsorted(ends, at, side="right")), len(parts) - 1)
-        here, there = (repr(self._template.decode(r.ids[at:at + 8].tolist()))
-                       for r in (joined, whole))
-        return (f"token {at} (messages[{index}], {messages[index]['role']}) differs: message by "
-                f"message it reads {here}, in the whole conversation {there}")
+        here, there = (
+            repr(self._template.decode(r.ids[at : at + 8].tolist())) for r in (joined, whole)
+        )
+        return (
+            f"token {at} (messages[{index}], {messages[index]['role']}) differs: message by "
+            f"message it reads {here}, in the whole conversation {there}"
+        )
 
 
 def _shared(ids: np.ndarray, prefix: np.ndarray) -> int:
     """The length of `prefix` if `ids` start with it, else 0."""
-    return len(prefix) if np.array_equal(ids[:len(prefix)], prefix) else 0
+    return len(prefix) if np.array_equal(ids[: len(prefix)], prefix) else 0

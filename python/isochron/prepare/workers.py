@@ -21,8 +21,9 @@ Outcome = TokenRow | RowError | MediaError
 _maker: RowMaker | None = None  # of a worker process
 
 
-def make_rows(sources: Iterable[SourceRow], maker: RowMaker,
-              options: PrepareOptions) -> Iterator[tuple[SourceRow, Outcome]]:
+def make_rows(
+    sources: Iterable[SourceRow], maker: RowMaker, options: PrepareOptions
+) -> Iterator[tuple[SourceRow, Outcome]]:
     """Every row of `sources` with what became of it. Work is shared by options.num_workers."""
     if options.num_workers == 1:
         for source in sources:
@@ -31,7 +32,8 @@ def make_rows(sources: Iterable[SourceRow], maker: RowMaker,
     # Not forked: a fork copies the threads of the tokenizer half.
     context = multiprocessing.get_context("spawn")
     pending: collections.deque = collections.deque()
-    chunks = iter(lambda rows=iter(sources): list(itertools.islice(rows, CHUNK_ROWS)), [])
+    rows = iter(sources)
+    chunks = iter(lambda: list(itertools.islice(rows, CHUNK_ROWS)), [])
     with concurrent.futures.ProcessPoolExecutor(
         options.num_workers, context, _start_worker, (options,)
     ) as pool:
@@ -47,8 +49,9 @@ def make_rows(sources: Iterable[SourceRow], maker: RowMaker,
                 future.cancel()
 
 
-def _results(chunk: list[SourceRow],
-             future: concurrent.futures.Future) -> Iterator[tuple[SourceRow, Outcome]]:
+def _results(
+    chunk: list[SourceRow], future: concurrent.futures.Future
+) -> Iterator[tuple[SourceRow, Outcome]]:
     try:
         outcomes = future.result()
     except BrokenProcessPool as error:

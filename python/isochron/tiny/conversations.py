@@ -48,8 +48,9 @@ Task = Callable[[int, random.Random], tuple[str, str]]
 TASKS: tuple[tuple[Task, int], ...] = ((count, 7), (repeat, 4), (copy, 8), (sort, 8))
 
 
-def conversations(rows: int, seed: int, max_length: int, median: float,
-                  sigma: float) -> Iterator[dict[str, Any]]:
+def conversations(
+    rows: int, seed: int, max_length: int, median: float, sigma: float
+) -> Iterator[dict[str, Any]]:
     """`rows` conversations of at most `max_length` tokens of tiny.tokenizer, around `median`.
 
     `sigma` is the standard deviation of the logarithm of their lengths. Equal arguments give equal
@@ -60,8 +61,9 @@ def conversations(rows: int, seed: int, max_length: int, median: float,
     if max_length < MIN_TOKENS:
         raise InputError(f"max_length is {max_length}, must be at least {MIN_TOKENS}")
     if not (math.isfinite(median) and median > 0 and math.isfinite(sigma) and sigma >= 0):
-        raise InputError(f"median is {median}, must be positive; sigma is {sigma}, must not be "
-                         "negative")
+        raise InputError(
+            f"median is {median}, must be positive; sigma is {sigma}, must not be negative"
+        )
     generator = random.Random(seed)
     for _ in range(rows):
         target = int(min(generator.lognormvariate(math.log(median), sigma), max_length))
@@ -75,7 +77,10 @@ def _conversation(target: int, generator: random.Random) -> dict[str, Any]:
         task, tokens_per_item = generator.choice(TASKS)
         room = target // num_turns - MARKUP_TOKENS
         question, answer = task(max(1, room // tokens_per_item), generator)
-        messages += [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+        messages += [
+            {"role": "user", "content": question},
+            {"role": "assistant", "content": answer},
+        ]
     return {"messages": messages}
 
 

@@ -21,8 +21,13 @@ SHAPE: dict[str, Any] = {
 }
 
 
-def make_model(folder: str, model_type: str = "qwen3", seed: int = 0, dtype: str = "float32",
-               config: dict[str, Any] | None = None) -> None:
+def make_model(
+    folder: str,
+    model_type: str = "qwen3",
+    seed: int = 0,
+    dtype: str = "float32",
+    config: dict[str, Any] | None = None,
+) -> None:
     """Writes a random model of `model_type` with its tokenizer into `folder`.
 
     `config` replaces or adds fields of config.json. Equal arguments give equal weights. Raises
@@ -35,7 +40,9 @@ def make_model(folder: str, model_type: str = "qwen3", seed: int = 0, dtype: str
     quiet_transformers()
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers.utils.logging import disable_progress_bar
 
+    disable_progress_bar()  # a model this small is written at once
     tokenizer = byte_tokenizer()
     fields = {
         **SHAPE,

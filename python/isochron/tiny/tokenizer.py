@@ -14,8 +14,9 @@ CHAT_TEMPLATE = (
 )
 
 
-def byte_tokenizer(chat_template: str = CHAT_TEMPLATE, more_tokens: tuple[str, ...] = (),
-                   **options: Any) -> Any:
+def byte_tokenizer(
+    chat_template: str = CHAT_TEMPLATE, more_tokens: tuple[str, ...] = (), **options: Any
+) -> Any:
     """A tokenizer of 256 bytes and the special tokens of ChatML, then `more_tokens`.
 
     `options` go to PreTrainedTokenizerFast.
@@ -24,12 +25,14 @@ def byte_tokenizer(chat_template: str = CHAT_TEMPLATE, more_tokens: tuple[str, .
     from transformers import PreTrainedTokenizerFast
 
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokenizer = Tokenizer(models.BPE(vocab={token: i for i, token in enumerate(alphabet)},
-                                     merges=[]))
+    tokenizer = Tokenizer(
+        models.BPE(vocab={token: i for i, token in enumerate(alphabet)}, merges=[])
+    )
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([END_OF_TEXT, START, END, *more_tokens])
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END,
-                                   pad_token=END_OF_TEXT, **options)
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token=END, pad_token=END_OF_TEXT, **options
+    )
     fast.chat_template = chat_template
     return fast

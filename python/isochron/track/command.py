@@ -20,17 +20,29 @@ METRICS, REPORT = "metrics.jsonl", "report.html"
 
 def main(arguments: Sequence[str]) -> None:
     """Does what a command line asks for and says how many steps were sent."""
-    parser = Parser(prog="python -m isochron.track",
-                    description="Forwards the metrics of a run to a tracker.")
+    parser = Parser(
+        prog="python -m isochron.track", description="Forwards the metrics of a run to a tracker."
+    )
     parser.add_argument("run", metavar="RUN", help="folder of the run, with metrics.jsonl")
     parser.add_argument("--to", required=True, choices=TRACKERS, help="the tracker")
-    parser.add_argument("--follow", action="store_true",
-                        help="go on until the run is over (its report.html is there) or interrupted")
-    parser.add_argument("--interval", type=float, default=2.0, metavar="SECONDS",
-                        help="between looks at a run that is followed [2]")
-    parser.add_argument("--destination", metavar="WHERE",
-                        help="tensorboard: folder [RUN/tensorboard]; mlflow: tracking address "
-                        "[$MLFLOW_TRACKING_URI or RUN/mlruns]")
+    parser.add_argument(
+        "--follow",
+        action="store_true",
+        help="go on until the run is over (its report.html is there) or interrupted",
+    )
+    parser.add_argument(
+        "--interval",
+        type=float,
+        default=2.0,
+        metavar="SECONDS",
+        help="between looks at a run that is followed [2]",
+    )
+    parser.add_argument(
+        "--destination",
+        metavar="WHERE",
+        help="tensorboard: folder [RUN/tensorboard]; mlflow: tracking address "
+        "[$MLFLOW_TRACKING_URI or RUN/mlruns]",
+    )
     parser.add_argument("--project", default="isochron", help="wandb, mlflow: project [isochron]")
     parser.add_argument("--name", help="wandb, mlflow: name of the run [that of its folder]")
     options = parser.parse_args(arguments)
@@ -45,8 +57,9 @@ def main(arguments: Sequence[str]) -> None:
 
     name = options.name or os.path.basename(os.path.abspath(options.run))
     cursor = load_cursor(options.run, options.to)
-    tracker = open_tracker(options.to, options.run, cursor, options.project, name,
-                           options.destination)
+    tracker = open_tracker(
+        options.to, options.run, cursor, options.project, name, options.destination
+    )
     forwarder = Forwarder(options.run, cursor, tracker)
     try:
         cursor.save()  # the run of the tracker is found again, whatever happens next
@@ -88,8 +101,11 @@ class Forwarder:
             cursor.last_step = step
             self.num_sent += 1
         if kept_back:
-            say("track", f"steps {min(kept_back)} to {max(kept_back)} were sent before the run "
-                "wrote them again; the tracker keeps the earlier numbers")
+            say(
+                "track",
+                f"steps {min(kept_back)} to {max(kept_back)} were sent before the run "
+                "wrote them again; the tracker keeps the earlier numbers",
+            )
         if reading.position != cursor.position:
             self._tracker.flush()
             cursor.position = reading.position

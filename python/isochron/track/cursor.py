@@ -22,10 +22,16 @@ class Cursor:
         """Writes the cursor in place of the one before."""
         temporary = f"{self.path}.tmp"
         with open(temporary, "w", encoding="utf-8") as stream:
-            json.dump({
-                "offset": self.position.offset, "checksum": self.position.checksum,
-                "last_step": self.last_step, "tracker_run": self.tracker_run, "names": self.names,
-            }, stream)
+            json.dump(
+                {
+                    "offset": self.position.offset,
+                    "checksum": self.position.checksum,
+                    "last_step": self.last_step,
+                    "tracker_run": self.tracker_run,
+                    "names": self.names,
+                },
+                stream,
+            )
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, self.path)
@@ -39,7 +45,12 @@ def load_cursor(run: str, tracker: str) -> Cursor:
     try:
         with open(path, encoding="utf-8") as stream:
             saved = json.load(stream)
-        return Cursor(path, Position(int(saved["offset"]), int(saved["checksum"])),
-                      int(saved["last_step"]), str(saved["tracker_run"]), dict(saved["names"]))
+        return Cursor(
+            path,
+            Position(int(saved["offset"]), int(saved["checksum"])),
+            int(saved["last_step"]),
+            str(saved["tracker_run"]),
+            dict(saved["names"]),
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} is damaged; without it everything is sent again") from error

@@ -39,7 +39,7 @@ def read_metrics(path: str, position: Position) -> Reading:
         offset = 0 if started_anew else position.offset
         stream.seek(offset)
         content = stream.read()
-        content = content[:content.rfind(b"\n") + 1]
+        content = content[: content.rfind(b"\n") + 1]
         end = offset + len(content)
         checksum = _checksum(stream, end)
     steps: dict[int, dict[str, float]] = {}
@@ -98,4 +98,4 @@ def _as_float(value: float) -> float:
     try:
         return float(value)
     except OverflowError:  # an integer beyond all doubles
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf

@@ -61,8 +61,10 @@ class TensorBoard:
         self._writer: Any = None  # opened when there is something to write
 
     def send(self, step: int, numbers: dict[str, float]) -> None:
-        values = [self._summary.Summary.Value(tag=name, simple_value=number)
-                  for name, number in numbers.items()]
+        values = [
+            self._summary.Summary.Value(tag=name, simple_value=number)
+            for name, number in numbers.items()
+        ]
         self._add(step, summary=self._summary.Summary(value=values))
 
     def rewind(self, step: int) -> None:
@@ -93,9 +95,14 @@ class WandB:
             raise missing_package("wandb", "wandb") from error
         cursor.tracker_run = cursor.tracker_run or uuid.uuid4().hex[:12]
         try:
-            self._run = wandb.init(project=project, name=name, id=cursor.tracker_run, dir=run,
-                                   resume="allow", settings=wandb.Settings(console="off",
-                                                                           silent=True))
+            self._run = wandb.init(
+                project=project,
+                name=name,
+                id=cursor.tracker_run,
+                dir=run,
+                resume="allow",
+                settings=wandb.Settings(console="off", silent=True),
+            )
         except wandb.errors.Error as error:
             raise WorldError(f"wandb does not start: {error}") from error
 
@@ -106,7 +113,7 @@ class WandB:
         raise NotImplementedError
 
     def flush(self) -> None:
-        """wandb writes in its own process, and takes no step twice."""
+        """Wandb writes in its own process, and takes no step twice."""
 
     def close(self) -> None:
         self._run.finish()
@@ -130,8 +137,11 @@ class MLflow:
             self._client = mlflow.MlflowClient(tracking_uri=uri)
             if not cursor.tracker_run:
                 experiment = self._client.get_experiment_by_name(project)
-                number = (experiment.experiment_id if experiment
-                          else self._client.create_experiment(project))
+                number = (
+                    experiment.experiment_id
+                    if experiment
+                    else self._client.create_experiment(project)
+                )
                 cursor.tracker_run = self._client.create_run(number, run_name=name).info.run_id
             self._run = cursor.tracker_run
             self._client.update_run(self._run, status="RUNNING")
@@ -140,11 +150,12 @@ class MLflow:
 
     def send(self, step: int, numbers: dict[str, float]) -> None:
         now_ms = int(time.time() * 1000)
-        metrics = [self._metric(self._name(name), number, now_ms, step)
-                   for name, number in numbers.items()]
+        metrics = [
+            self._metric(self._name(name), number, now_ms, step) for name, number in numbers.items()
+        ]
         try:
             for first in range(0, len(metrics), 1000):  # MLflow's limit for one call
-                self._client.log_batch(self._run, metrics=metrics[first:first + 1000])
+                self._client.log_batch(self._run, metrics=metrics[first : first + 1000])
         except self._error as error:
             raise WorldError(f"mlflow does not take step {step}: {error}") from error
 
@@ -173,8 +184,9 @@ def mlflow_name(name: str) -> str:
     return re.sub(r"^(\.\./|/)+|^\.+$", "", plain)[:250] or "_"
 
 
-def open_tracker(kind: str, run: str, cursor: Cursor, project: str, name: str,
-                 destination: str | None) -> Tracker:
+def open_tracker(
+    kind: str, run: str, cursor: Cursor, project: str, name: str, destination: str | None
+) -> Tracker:
     """The tracker of this kind. Raises WorldError if its package or its server is missing."""
     if kind == "tensorboard":
         return TensorBoard(destination or os.path.join(run, "tensorboard"))
