@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -30,6 +31,7 @@ from conftest import Run, error_of
 from isochron.console import InputError
 from isochron.prepare.command import prepare
 from isochron.prepare.options import PrepareOptions
+from isochron.prepare.shards import OutputFolder
 from isochron.tiny.tokenizer import byte_tokenizer
 
 
@@ -363,6 +365,30 @@ def test_overwriting_replaces_the_folder_as_a_whole(tmp_path: pathlib.Path, mode
     prepare(PrepareOptions((str(file),), model, str(tmp_path / "out"), overwrite=True))
     assert sorted(os.listdir(tmp_path / "out")) == ["index.json", "rows-00000.safetensors"]
     assert sorted(os.listdir(tmp_path)) == ["a.jsonl", "model", "out"]
+
+
+def test_a_folder_that_appears_in_the_meantime_is_left_alone(tmp_path: pathlib.Path):
+    with OutputFolder(str(tmp_path / "out"), overwrite=False) as folder:
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "index.json").write_text("of another process")
+        with pytest.raises(InputError, match="out is not empty; --overwrite replaces it"):
+            folder.commit()
+    assert (tmp_path / "out" / "index.json").read_text() == "of another process"
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_a_disk_that_takes_no_more_is_one_line(tmp_path: pathlib.Path, model: str, run: Run):
+    file = write_jsonl(tmp_path / "a.jsonl", [{"messages": say("hi " * 50, "hello")}] * 100)
+    limit = 10000  # bytes of a file
+    result = run(
+        *("prepare", file, "--model", model, "-o", tmp_path / "out"),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )
+    assert result.returncode == 3
+    assert error_of(result).endswith(
+        "rows-00000.safetensors: Error while serializing: I/O error: File too large (os error 27)"
+    )
+    assert sorted(os.listdir(tmp_path)) == ["a.jsonl", "model"]
 
 
 def test_an_interrupted_command_leaves_nothing_behind(tmp_path: pathlib.Path, model: str):

@@ -121,6 +121,13 @@ def test_a_system_message_replaces_the_default_one():
     assert trained_words(turns) == "hello <|im_end|> /"
 
 
+def test_a_system_message_in_the_middle_keeps_all_its_tokens():
+    messages = [*say("hi", "hello"), {"role": "system", "content": "brief"}, *say("bye", "ciao")]
+    turns = turns_of(DEFAULT_SYSTEM, messages)
+    assert "hello <|im_end|> / <|im_start|> system / brief <|im_end|> /" in text_of(turns)
+    assert trained_words(turns) == "hello <|im_end|> / ciao <|im_end|> /"
+
+
 def test_tools_are_rendered_with_the_first_message_alone():
     calls = [
         {"role": "user", "content": "hi"},
@@ -198,6 +205,12 @@ def test_a_difference_to_the_whole_conversation_is_told_with_its_place():
     )
     assert "in the whole conversation '<think>" in turns.mismatch
     assert words_of(turns.rendering.ids).endswith("assistant / ciao <|im_end|> /")
+
+
+def test_a_difference_of_equal_length_is_a_difference():
+    template = "{%- for m in messages %}{{ m.content if loop.last else 'ciao' }} {% endfor %}"
+    turns = turns_of(template, say("hi", "hello"))
+    assert turns.mismatch.startswith("token 0 (messages[0], user) differs")
 
 
 def test_a_whole_conversation_that_only_goes_on_longer_is_a_difference():

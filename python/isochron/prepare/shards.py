@@ -18,9 +18,10 @@ import shutil
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
-from isochron.console import InputError
+from isochron.console import InputError, WorldError, one_line
 from isochron.prepare.row import TokenRow
 
 INDEX = "index.json"
@@ -36,23 +37,27 @@ class OutputFolder:
         """Raises InputError if `path` holds something that may not be replaced."""
         self._path = path.rstrip("/") or path
         self._overwrite = overwrite
+        self._check_place()
+        self.temporary = f"{self._path}.tmp-{os.getpid()}"
+
+    def _check_place(self) -> None:
         if os.path.lexists(self._path) and not os.path.isdir(self._path):
             raise InputError(f"{self._path} is a file, must be a folder or nothing")
         if os.path.isdir(self._path) and os.listdir(self._path):
-            if not overwrite:
+            if not self._overwrite:
                 raise InputError(f"{self._path} is not empty; --overwrite replaces it")
             if not os.path.exists(os.path.join(self._path, INDEX)):
                 raise InputError(
                     f"{self._path} holds something else than prepared data: no {INDEX}"
                 )
-        self.temporary = f"{self._path}.tmp-{os.getpid()}"
 
     def __enter__(self) -> "OutputFolder":
         os.makedirs(self.temporary)
         return self
 
     def commit(self) -> None:
-        """Gives the folder its name."""
+        """Gives the folder its name. Raises InputError if that was taken in the meantime."""
+        self._check_place()
         _sync_folder(self.temporary)
         replaced = f"{self._path}.old-{os.getpid()}"
         if os.path.isdir(self._path):
@@ -156,7 +161,10 @@ def _joined_positions(rows: list[TokenRow]) -> np.ndarray:
 
 def _save(tensors: dict[str, np.ndarray], path: str, description: dict[str, Any]) -> None:
     text = json.dumps(description, ensure_ascii=False, sort_keys=True)
-    save_file(tensors, path, metadata={"isochron": text})
+    try:
+        save_file(tensors, path, metadata={"isochron": text})
+    except SafetensorError as error:
+        raise WorldError(f"{path}: {one_line(error)}") from error
     with open(path, "rb") as stream:
         os.fsync(stream.fileno())
 
