@@ -4,7 +4,7 @@
 // the page's: rectanglesOf(block, plan, width, height) and drawBlock(..).
 
 function laneHeight(plan, numLanes) {
-  const most = numLanes >= 3 ? 320 : numLanes === 2 ? 420 : 560;
+  const most = (numLanes >= 3 ? 320 : numLanes === 2 ? 420 : 560) * (plan.lines.length > 1 ? 1.3 : 1);
   return Math.round(clamp(plan.rows * (numLanes >= 3 ? 26 : 34), 44, most));
 }
 

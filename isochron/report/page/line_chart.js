@@ -15,19 +15,20 @@ function nearest(steps, step) {
 }
 
 // Round ticks with as many digits as they need; tiny numbers as powers of ten.
-function plainTicks(low, high) {
+function plainTicks(low, high, height) {
   const most = Math.max(Math.abs(low), Math.abs(high));
   const [unit, name] = plainScales.find(([size]) => most >= size && size > 1) || [1, ''];
-  const {step, found} = ticks(low / unit, high / unit, 124, 31);
+  const {step, found} = ticks(low / unit, high / unit, height, 31);
   const digits = clamp(Math.ceil(-Math.log10(step) - 1e-9), 0, 9);
-  const text = (value) => (value !== 0 && most < 1e-3 ? value.toExponential(1) :
-                                                        join([value.toFixed(digits), name]));
+  const text = (value) => (value === 0 ? '0' :
+                               most < 1e-3 ? value.toExponential(1) :
+                                             join([value.toFixed(digits), name]));
   return found.map((value) => ({value: value * unit, text: text(value)}));
 }
 
-function timeTicks(low, high) {
+function timeTicks(low, high, height) {
   const [unit, name] = clockScales.find(([size]) => high >= size) || [1, 'ns'];
-  const {step, found} = ticks(low / unit, high / unit, 124, 31);
+  const {step, found} = ticks(low / unit, high / unit, height, 31);
   const digits = clamp(Math.ceil(-Math.log10(step) - 1e-9), 0, 3);
   return found.map((value) => ({value: value * unit, text: `${value.toFixed(digits)} ${name}`}));
 }
@@ -66,6 +67,13 @@ function drawSeries(context, series, x, y) {
   });
   context.stroke();
   context.setLineDash([]);
+  if (series.isFilled && !series.values.includes(null)) {
+    context.lineTo(x(series.steps[series.steps.length - 1]), y(0));
+    context.lineTo(x(series.steps[0]), y(0));
+    context.globalAlpha = 0.14;
+    context.fill();
+    context.globalAlpha = 1;
+  }
   if (series.steps.length > 24) return;
   series.steps.forEach((step, i) => {
     if (series.values[i] === null) return;
@@ -75,7 +83,7 @@ function drawSeries(context, series, x, y) {
   });
 }
 
-// chart: {series: [{name, steps, values, color, isDashed, width}], range, ticksOf, text, label}; of a
+// chart: {series: [{name, steps, values, color, isDashed, isFilled, width}], range, ticksOf, text, label}; of a
 // chart on which steps can be chosen also {choices, chosen(), choose(index)}.
 function lineChart(chart) {
   const canvas = element('canvas', {role: 'img', 'aria-label': chart.label});
@@ -93,7 +101,7 @@ function lineChart(chart) {
     const x = (step) => left + ((step - first) / (last - first)) * (width - left - right);
     const y = (value) => top + plot * (1 - (value - low) / (high - low));
     context.font = font(10.5);
-    for (const {value, text} of chart.ticksOf(low, high)) {
+    for (const {value, text} of chart.ticksOf(low, high, plot)) {
       context.fillStyle = colors.rule;
       context.fillRect(left, Math.round(y(value)), width - left - right, 1);
       context.fillStyle = colors.muted;
@@ -126,7 +134,7 @@ function lineChart(chart) {
 }
 
 function drawStepAxis(context, first, last, width, height, x) {
-  const {step, found} = ticks(first, last, width - 68, 90);
+  const {step, found} = ticks(first, last, width - 68, 64);
   context.font = font(10.5);
   context.fillStyle = colors.muted;
   for (const tick of found) {
@@ -161,7 +169,7 @@ function followCurve(canvas, chart, stepAt, left, point) {
     point(found);
     const lines = chart.series.flatMap((each) => {
       const i = nearest(each.steps, found);
-      if (each.steps[i] !== found && each.steps.length > 24 && !each.isSparse) return [];
+      if (each.steps[i] !== found && each.steps.length > 24) return [];
       const value = each.values[i] === null ? 'not a number' : chart.text(each.values[i]);
       const at = each.steps[i] === found ? '' : ` (step ${integerText(each.steps[i])})`;
       return [[each.name, value + at]];
@@ -197,7 +205,8 @@ function addChoices(canvas, chart, stepAt, left) {
 }
 
 function lineFigure(title, caption, chart) {
-  const key = element('p', {class: 'legend'}, ...chart.series.map((series) => element(
+  const named = chart.series.length > 1 ? chart.series : [];
+  const key = element('p', {class: 'legend'}, ...named.map((series) => element(
       'span', {},
       element('i', {class: `key ${series.color}${series.isDashed ? ' dashed' : ''}`}),
       series.name)));

@@ -53,9 +53,6 @@ function tokenCounts(step) {
   return counts;
 }
 
-const lengthOf = (step, id) =>
-    (id < step.lengths.length ? step.lengths[id] : 2);  // padding rows have 2
-
 function preparedPlan(entry, index) {
   const step = entry.steps[index];
   if (!step) return null;

@@ -94,7 +94,9 @@ function markOverlaps(row) {
   const compute = row.filter((block) => isCompute(block.kind));
   for (const block of row) {
     if (isCompute(block.kind)) continue;
-    const others = compute.filter((each) => each.begin < block.end && each.end > block.begin);
+    const slack = 0.02 * (block.end - block.begin);  // clocks are rounded
+    const others = compute.filter(
+        (each) => each.begin < block.end - slack && each.end > block.begin + slack);
     block.isBeside = others.length > 0 &&
         !others.some((each) => block.begin <= each.begin && block.end >= each.end);
   }

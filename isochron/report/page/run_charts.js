@@ -1,21 +1,23 @@
 // The curves of the runs: every step against its prediction, and what the metrics hold.
 
-// One run has a colour per curve; of several each has its own, and further curves are dashed.
+// One run has a colour per curve; of several each has its own, and the second curve is dashed. More
+// than two of each would not be told apart.
 const curveColors = ['bar', 'bound', 'good', 'optimizer', 'other', 'bad'];
 const runColors = ['bound', 'bar', 'good', 'optimizer', 'bad', 'other'];
 
-// Curves of every run that has them; `wanted` are [name on the page, run => curve].
+// Curves of every run that has them; `wanted` are [name on the page, run => curve, its colour].
 function seriesOf(wanted) {
-  const series = runs.flatMap((run, r) => wanted.map(([name, find], i) => {
+  const few = runs.length > 1 ? wanted.slice(0, 2) : wanted;
+  const series = runs.flatMap((run, r) => few.map(([name, find, color], i) => {
     const curve = find(run);
     if (!curve || !curve.values.some((value) => value !== null)) return null;
     const several = runs.length > 1;
     return {
       ...curve,
       name: !several             ? name :
-          wanted.length === 1 ? run.name :
+          few.length === 1 ? run.name :
                                 `${run.name}: ${name}`,
-      color: several ? runColors[r % runColors.length] : curveColors[i % curveColors.length],
+      color: several ? runColors[r % runColors.length] : color || curveColors[i],
       isDashed: several && i > 0
     };
   }));
@@ -23,7 +25,7 @@ function seriesOf(wanted) {
 }
 
 const metric = (name, label = name) => [label, (run) => metricOf(run, name)];
-const figureCurve = (name, label) => [label, (run) => curveOf(run, name)];
+const figureCurve = (name, label, color) => [label, (run) => curveOf(run, name), color];
 const shortText = (value) => value.toLocaleString('en-US', {maximumSignificantDigits: 5});
 const rateText = (value) => (Math.abs(value) < 1e-3 && value !== 0 ? value.toExponential(3) : shortText(value));
 
@@ -37,10 +39,12 @@ const charts = [
   },
   {
     title: 'Imbalance',
-    caption: 'Busiest rank over mean, before (input order dealt) and after',
+    caption: 'Busiest rank over mean; before: the input order dealt',
     wanted: [
-      figureCurve('measured_imbalance', 'measured'), figureCurve('naive_imbalance', 'before'),
-      figureCurve('planned_imbalance', 'planned'), figureCurve('verl_imbalance', 'verl 0.9.1')
+      figureCurve('measured_imbalance', 'measured', 'bar'),
+      figureCurve('planned_imbalance', 'planned', 'good'),
+      figureCurve('naive_imbalance', 'before', 'bound'),
+      figureCurve('verl_imbalance', 'verl 0.9.1', 'optimizer')
     ],
     floor: 1
   },
@@ -103,11 +107,16 @@ function everyStep(run) {
   const predicted = curveOf(run, 'predicted_ns');
   const series = [
     {...curveOf(run, 'step_ns'), name: 'whole step', color: 'other', width: 1},
-    {...curveOf(run, 'compute_ns'), name: 'forward and backward, measured', color: 'bar'},
+    {
+      ...curveOf(run, 'compute_ns'),
+      name: 'forward and backward, measured',
+      color: 'bar',
+      isFilled: true
+    },
     {
       ...predicted,
       values: predicted.values.map((time) => time * scale),
-      name: scale === 1 ? 'predicted' : `predicted × ${factorText(scale).slice(0, -1)}`,
+      name: scale === 1 ? 'predicted' : `predicted × ${factorNumber(scale)}`,
       color: 'bound',
       isDashed: true
     },

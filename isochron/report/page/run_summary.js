@@ -1,7 +1,8 @@
 // The numbers of the runs: heading, verdict, notes, and what is measured of each.
 
-const factorText = (factor) =>
-    `${factor.toLocaleString('en-US', {maximumSignificantDigits: factor >= 0.01 ? 3 : 2})}×`;
+const factorNumber = (factor) =>
+    (factor >= 0.1 && factor < 100 ? factor.toFixed(2) : String(Number(factor.toPrecision(3))));
+const factorText = (factor) => `${factorNumber(factor)}×`;
 const lossText = (loss) => loss.toLocaleString('en-US', {maximumSignificantDigits: 5});
 const imbalanceText = (value) => (value === null ? '–' : value.toFixed(2));
 const figureOf = (name) => (run) => run.figures[name];
@@ -13,7 +14,7 @@ const metrics = [
     value: (run) => (run === runs[0] ? null : speedUp(run, runs[0])),
     text: factorText,
     aside: () => `in tokens/s over ${runs[0].name}`,
-    key: runs.length > 1
+    key: true
   },
   {
     name: 'Steps',
@@ -110,7 +111,7 @@ const metrics = [
     value: figureOf('scale'),
     text: factorText
   },
-];
+].filter((metric) => runs.length > 1 || metric.name !== 'Speed-up');
 
 // Tokens per second of a run over those of another; of step times where a run has no tokens.
 function speedUp(run, other) {
@@ -140,7 +141,7 @@ function drawHeading() {
   byId('title').textContent = title;
   document.title = `${title} · isochron`;
   const {figures} = runs[runs.length - 1];
-  const facts = ['training run'];
+  const facts = [runs.length > 1 ? 'training runs' : 'training run'];
   if (figures.num_steps > 0)
     facts.push(`steps ${integerText(figures.first_step)} to ${integerText(figures.last_step)}`);
   if (figures.ranks > 0) facts.push(plural(figures.ranks, 'rank'));

@@ -52,7 +52,6 @@ function drawLegend() {
       element('span', {}, 'pale, above: planned'), element('span', {}, 'full, below: measured'));
 }
 
-// Keeps what is in view when only the scale of the plans changes.
 function buildLanes() {
   const prepared = runs.map((run) => preparedStep(run, shownStep));
   const shown = prepared.filter((plan) => plan !== null);

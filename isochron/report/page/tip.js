@@ -7,6 +7,9 @@ function factsList(facts) {
   return list;
 }
 
+const lengthOf = (step, id) =>
+    (id < step.lengths.length ? step.lengths[id] : 2);  // padding rows have 2
+
 function sequenceTable(block, plan, most) {
   const {group} = block;
   if (!group || group.sequences.length === 0) return [];
