@@ -45,12 +45,15 @@ function valueRange(series, floor) {
 
 const seriesColor = (series) => colors[series.color];
 
-// Gaps where a run wrote no number; points where there are few of them.
+// Gaps where a run wrote no number; points where there are few of them, a pale band where there are
+// many.
 function drawSeries(context, series, x, y) {
+  const isBand = series.steps.length > 1000;
   context.strokeStyle = context.fillStyle = seriesColor(series);
-  context.lineWidth = series.width || 1.5;
+  context.lineWidth = isBand ? 1 : series.width || 1.5;
   context.lineJoin = 'round';
-  context.setLineDash(series.isDashed ? [5, 3] : []);
+  context.globalAlpha = isBand ? 0.6 : 1;
+  context.setLineDash(series.isDashed && !isBand ? [5, 3] : []);
   context.beginPath();
   let isDown = false;
   series.steps.forEach((step, i) => {
@@ -67,6 +70,7 @@ function drawSeries(context, series, x, y) {
   });
   context.stroke();
   context.setLineDash([]);
+  context.globalAlpha = 1;
   if (series.isFilled && !series.values.includes(null)) {
     context.lineTo(x(series.steps[series.steps.length - 1]), y(0));
     context.lineTo(x(series.steps[0]), y(0));
@@ -134,7 +138,7 @@ function lineChart(chart) {
 }
 
 function drawStepAxis(context, first, last, width, height, x) {
-  const {step, found} = ticks(first, last, width - 68, 64);
+  const {step, found} = ticks(first, last, width - 68, 24 + 8 * integerText(last).length);
   context.font = font(10.5);
   context.fillStyle = colors.muted;
   for (const tick of found) {
