@@ -52,8 +52,7 @@ void add_file_notes(std::vector<std::string> troubles, std::string_view what, Ru
   const std::size_t named = std::min(troubles.size(), max_named);
   for (std::size_t i = 0; i < named; ++i) run.notes.push_back(troubles[i]);
   if (troubles.size() > named) {
-    run.notes.push_back(
-        fmt::format("{} more {} could not be used.", troubles.size() - named, what));
+    run.notes.push_back(fmt::format("{} more {}.", troubles.size() - named, what));
   }
 }
 
@@ -79,7 +78,7 @@ void read_plans(const fs::path& folder, std::size_t max_steps,
       troubles.push_back(fmt::format("{} cannot be used: {}", name, error.what()));
     }
   }
-  add_file_notes(std::move(troubles), "plans", run);
+  add_file_notes(std::move(troubles), "plans cannot be used", run);
   if (all.size() > max_steps) {
     run.notes.push_back(
         fmt::format("{} of {} plans were read, spread evenly.", max_steps, all.size()));
@@ -121,7 +120,7 @@ void read_traces(const fs::path& folder, std::size_t max_steps,
       all.insert(all.end(), scopes.begin(), scopes.end());
     }
   }
-  add_file_notes(std::move(troubles), "traces", run);
+  add_file_notes(std::move(troubles), "traces are incomplete or damaged", run);
   const auto expected = static_cast<std::int64_t>(files.empty() ? 0 : files.rbegin()->first + 1);
   if (static_cast<std::int64_t>(files.size()) < expected) {
     run.notes.push_back(fmt::format("trace/ holds {} of {} ranks.", files.size(), expected));

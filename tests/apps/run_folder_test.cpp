@@ -75,7 +75,7 @@ TEST(ReadRunFolder, NamesPlansThatCannotBeUsedAndReadsTheOthers) {
   const RunRecord run = read_run_folder(folder.string());
   EXPECT_THAT(run.notes, Contains(HasSubstr("plans/step_2.json cannot be used: ")));
   EXPECT_THAT(run.notes, Contains(HasSubstr("plans/step_3.json is invalid: ")));
-  EXPECT_THAT(run.notes, Contains("1 more plans could not be used."));
+  EXPECT_THAT(run.notes, Contains("1 more plans cannot be used."));
   ASSERT_EQ(run.steps.size(), 8u);  // the traces are there
   EXPECT_TRUE(run.steps[0].plan.has_value());
   EXPECT_FALSE(run.steps[2].plan.has_value());

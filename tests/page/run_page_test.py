@@ -235,7 +235,7 @@ def check_killed(open_page):
         for part in ("config.yaml is missing", "metrics.jsonl: the last line is incomplete", "plans/step_5.json cannot be used",
                      "trace/rank_1.json: the last line is incomplete"):  # fmt: skip
             assert part in banner, (part, banner)
-        report.page.locator("#step-choice").select_option(value="4")
+        report.page.locator("#step-choice").select_option(index=4)
         assert "The run has no plan of this step." in report.text("#lanes")
         assert report.pixels()[0] > 4
 

@@ -92,13 +92,18 @@ function pairBlocks(blocks, planned) {
 // What runs while a forward or backward does, but does not hold it, is drawn beside it.
 function markOverlaps(row) {
   const compute = row.filter((block) => isCompute(block.kind));
+  let from = 0;  // what ended before it ended before all that begin later
   for (const block of row) {
     if (isCompute(block.kind)) continue;
     const slack = 0.02 * (block.end - block.begin);  // clocks are rounded
-    const others = compute.filter(
-        (each) => each.begin < block.end - slack && each.end > block.begin + slack);
-    block.isBeside = others.length > 0 &&
-        !others.some((each) => block.begin <= each.begin && block.end >= each.end);
+    while (from < compute.length && compute[from].end <= block.begin) ++from;
+    for (let i = from; i < compute.length && compute[i].begin < block.end - slack; ++i) {
+      const {begin, end} = compute[i];
+      if (end > block.begin + slack) block.isBeside = true;
+      if (block.begin > begin || block.end < end) continue;
+      block.isBeside = false;
+      break;
+    }
   }
 }
 

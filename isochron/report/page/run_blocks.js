@@ -58,8 +58,8 @@ function blockTitle(block) {
 function spanOf(blocks) {
   if (blocks.length === 0) return null;
   return {
-    begin: Math.min(...blocks.map((block) => block.begin)),
-    end: Math.max(...blocks.map((block) => block.end)),
+    begin: blocks.reduce((first, block) => Math.min(first, block.begin), Infinity),
+    end: largest(blocks.map((block) => block.end)),
     busy: sum(blocks.map((block) => block.end - block.begin))
   };
 }

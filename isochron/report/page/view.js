@@ -59,7 +59,9 @@ function ticks(from, to, width, gap) {
   const step = power * ([1, 2, 5, 10].find((factor) => factor * power >= rough) || 10);
   const found = [];
   const first = Math.ceil(from / step - 1e-9) + 0;  // + 0: never -0
-  for (let i = first; i * step <= to * (1 + 1e-12); ++i) found.push(i * step);
+  // Beyond 2^53 counting stands still.
+  for (let i = first; i * step <= to * (1 + 1e-12) && found.length < 1000; ++i)
+    found.push(i * step);
   return {step, found};
 }
 
