@@ -89,7 +89,7 @@ TEST_P(Cuda, GivesEqualBitsForEqualStepsOnDeterministicKernels) {
 
 INSTANTIATE_TEST_SUITE_P(Recomputing, Cuda,
                          testing::Values(Recompute::none, Recompute::selective, Recompute::full),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+                         [](const auto& test) { return std::string(name_of(test.param)); });
 
 }  // namespace
 }  // namespace isochron
