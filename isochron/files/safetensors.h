@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -8,9 +9,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "isochron/core/enum_names.h"
+#include "isochron/files/mapped_file.h"
 
 namespace isochron {
 
@@ -54,9 +57,6 @@ class SafetensorsFile {
   // known types, shapes whose product fits, byte ranges that match them, lie in the file, and cover
   // it without a gap or an overlap.
   explicit SafetensorsFile(const std::filesystem::path& path);
-  SafetensorsFile(SafetensorsFile&& other) noexcept;
-  SafetensorsFile& operator=(SafetensorsFile&& other) noexcept;
-  ~SafetensorsFile();
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] std::span<const StoredTensor> tensors() const { return tensors_; }
@@ -71,7 +71,7 @@ class SafetensorsFile {
 
  private:
   std::filesystem::path path_;
-  std::span<const std::byte> mapped_;
+  MappedFile file_;
   std::vector<StoredTensor> tensors_;
   std::map<std::string, std::string> metadata_;
   std::map<std::string, std::size_t, std::less<>> index_of_;
