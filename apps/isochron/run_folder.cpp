@@ -60,7 +60,7 @@ void read_plans(const fs::path& folder, std::size_t max_steps, const CountBytes&
                 std::map<std::int64_t, RunStep>& steps, RunRecord& run) {
   const auto files = numbered_files(folder / "plans", "step_", std::int64_t{1} << 53);
   if (files.empty())
-    run.notes.push_back("plans/ has no step_N.json: nothing can be compared with a plan.");
+    run.notes.emplace_back("plans/ has no step_N.json: nothing can be compared with a plan.");
   std::vector<std::int64_t> all;
   for (const auto& [step, path] : files) all.push_back(step);
   std::vector<std::string> troubles;
@@ -89,7 +89,7 @@ void read_plans(const fs::path& folder, std::size_t max_steps, const CountBytes&
 void read_traces(const fs::path& folder, std::size_t max_steps, const CountBytes& count_bytes,
                  std::map<std::int64_t, RunStep>& steps, RunRecord& run) {
   const auto files = numbered_files(folder / "trace", "rank_", max_rank);
-  if (files.empty()) run.notes.push_back("trace/ has no rank_R.json: no timeline was measured.");
+  if (files.empty()) run.notes.emplace_back("trace/ has no rank_R.json: no timeline was measured.");
   // Steps with a plan, then an even spread of those with a metric; without either all, up to a
   // limit.
   std::set<std::int64_t> wanted;
@@ -146,16 +146,16 @@ RunRecord read_run_folder(const std::string& path, std::size_t max_steps,
   if (fs::exists(folder / "config.yaml")) {
     run.config = read_file((folder / "config.yaml").string());
   } else {
-    run.notes.push_back("config.yaml is missing.");
+    run.notes.emplace_back("config.yaml is missing.");
   }
   std::ifstream metrics(folder / "metrics.jsonl", std::ios::binary);
   if (metrics) {
     RunMetrics read = read_metrics(metrics, "metrics.jsonl", count_bytes);
     run.metrics = std::move(read.curves);
     for (std::string& note : read.notes) run.notes.push_back(std::move(note));
-    if (run.metrics.empty()) run.notes.push_back("metrics.jsonl holds no step yet.");
+    if (run.metrics.empty()) run.notes.emplace_back("metrics.jsonl holds no step yet.");
   } else {
-    run.notes.push_back("metrics.jsonl is missing: there are no curves.");
+    run.notes.emplace_back("metrics.jsonl is missing: there are no curves.");
   }
   std::map<std::int64_t, RunStep> steps;
   read_plans(folder, max_steps, count_bytes, steps, run);
