@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -78,6 +79,30 @@ namespace isochron {
       waiting += fmt::format("{}{} {}", waiting.empty() ? "" : ", ", node.first, node.second);
   }
   return "these wait for each other: " + waiting;
+}
+
+// Records as text, for a rank to return to its test, and back.
+[[nodiscard]] inline std::string issued_text(const std::vector<IssuedCollective>& issued) {
+  std::string text;
+  for (const IssuedCollective& it : issued) {
+    text += fmt::format("{}\t{}\t{}\t{}\t{}\n", it.communicator, it.first_rank, it.num_ranks,
+                        it.operation, it.elements);
+  }
+  return text;
+}
+
+[[nodiscard]] inline std::vector<IssuedCollective> issued_from_text(const std::string& text) {
+  std::vector<IssuedCollective> issued;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream fields(line);
+    IssuedCollective& it = issued.emplace_back();
+    std::getline(fields, it.communicator, '\t');
+    fields >> it.first_rank >> it.num_ranks >> std::ws;
+    std::getline(fields, it.operation, '\t');
+    fields >> it.elements;
+  }
+  return issued;
 }
 
 }  // namespace isochron

@@ -21,6 +21,11 @@ TEST(CollectiveOrder, AcceptsWhatFitsIntoOneOrder) {
             std::nullopt);
 }
 
+TEST(CollectiveOrder, RecordsTravelAsText) {
+  const std::vector<IssuedCollective> issued{on_all("gradient norm", 7), on_first_two("a")};
+  EXPECT_EQ(issued_from_text(issued_text(issued)), issued);
+}
+
 TEST(CollectiveOrder, FindsMembersThatDisagree) {
   EXPECT_EQ(
       find_order_violation(
