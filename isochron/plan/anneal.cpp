@@ -226,7 +226,7 @@ class Annealing {
 
 }  // namespace
 
-DraftSlots anneal(const Problem& problem, DraftSlots slots, Nanoseconds bound,
+DraftSlots anneal(const Problem& problem, const DraftSlots& slots, Nanoseconds bound,
                   std::int64_t num_trials, const DraftTime& time) {
   return Annealing(problem, time).run(slots, bound, num_trials);
 }

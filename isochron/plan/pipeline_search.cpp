@@ -116,9 +116,10 @@ class PipelineSearch {
     }
     const double room = static_cast<double>(capacity_) * problem_.num_ranks();
     // More slots than some cell has items would be idle.
-    const double enough = (problem_.num_items() + num_cells - 1) / num_cells;
-    const double fewest = std::clamp(std::ceil(tokens / room), 1.0, enough);
-    const double most = std::max<double>(fewest, problem_.num_items() / num_cells);
+    const std::int32_t enough = (problem_.num_items() + num_cells - 1) / num_cells;
+    const std::int32_t filled = problem_.num_items() / num_cells;
+    const double fewest = std::clamp<double>(std::ceil(tokens / room), 1, enough);
+    const double most = std::max<double>(fewest, filled);
     const double depth = static_cast<double>(shape_.stages - 1) / shape_.virtual_;
     const double fixed = std::max(1.0, static_cast<double>(price.fixed));
     const double best = std::clamp(std::sqrt(work / num_cells * depth / fixed), fewest, most);
@@ -221,8 +222,8 @@ class PipelineSearch {
       for (const DraftGroup& group : slot) time = std::max(time, group_time(problem_, group));
       longest.push_back(time);
     }
-    const auto padded = (static_cast<std::int32_t>(slots.size()) + multiple_ - 1) / multiple_;
-    longest.resize(static_cast<std::size_t>(padded * multiple_), problem_.microbatch());
+    const auto multiple = static_cast<std::size_t>(multiple_);
+    longest.resize((slots.size() + multiple - 1) / multiple * multiple, problem_.microbatch());
     std::vector<PassCost> costs;
     for (const std::size_t slot : small_ends(longest)) {
       costs.push_back(split_cost(longest[slot], problem_.model().forward_share));
@@ -325,9 +326,10 @@ class PipelineSearch {
     }
     PassCost cost = split_cost(group_time(problem_, group), problem_.model().forward_share);
     if (problem_.options().pass == Pass::forward) cost.backward = 0;
+    const Tokens tokens_per_rank = tokens / size;
     return {.cost = cost,
             .activation_bytes =
-                static_cast<double>(tokens / size) * problem_.model().activation_bytes_per_token};
+                static_cast<double>(tokens_per_rank) * problem_.model().activation_bytes_per_token};
   }
 
   // Every cell in its own order; the placeholders of a cell, one for each of its ranks, stay

@@ -168,7 +168,9 @@ std::int64_t least_bytes(const StepPlan& plan, const Problem& problem, ItemId it
       tokens +=
           padded_length(problem.work().lengths[id.index()], size, plan.options.tensor_parallel);
     }
-    const double bytes = static_cast<double>(tokens / size) * plan.cost.activation_bytes_per_token;
+    const Tokens tokens_per_rank = tokens / size;
+    const double bytes =
+        static_cast<double>(tokens_per_rank) * plan.cost.activation_bytes_per_token;
     Int128 fullest = 0;
     for (std::int32_t stage = 0; stage < shape.stages; ++stage) {
       Int128 held = 0;

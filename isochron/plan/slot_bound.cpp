@@ -199,7 +199,9 @@ class SlotBound {
         slot.area += stay.size * (stay.time - stay.latency);
         return slot;
       };
-      for (std::size_t s = 0; s < slots_.size(); ++s) {
+      // By index: placing the next ones adds slots for a while.
+      const std::size_t num_slots = slots_.size();
+      for (std::size_t s = 0; s < num_slots; ++s) {
         if (slots_[s].size + stay.size > ranks_) continue;
         const Slot before = slots_[s];
         slots_[s] = with(before);

@@ -403,8 +403,9 @@ class SlotSearch {
       tokens += problem_.tokens(problem_.sizes()[base], item);
     }
     const Tokens room = problem_.capacity() * problem_.num_ranks();
-    const auto slots = static_cast<double>((tokens + room - 1) / room);
-    return static_cast<Nanoseconds>(sum * problem_.sizes()[base] / problem_.num_ranks() / slots);
+    const Tokens slots = (tokens + room - 1) / room;
+    return static_cast<Nanoseconds>(sum * problem_.sizes()[base] / problem_.num_ranks() /
+                                    static_cast<double>(slots));
   }
 
   // Slots for items, dearest first.
@@ -444,11 +445,12 @@ class SlotSearch {
     }
     const double mean = sum * problem_.sizes()[recipe.base] / problem_.num_ranks();
     const Tokens room = problem_.capacity() * problem_.num_ranks();
-    const auto fewest = static_cast<double>((tokens + room - 1) / room);
+    const Tokens fewest = (tokens + room - 1) / room;
     std::vector<PackedSlot> best;
     Nanoseconds best_time = never;
-    for (double m = fewest; m < fewest + 2; ++m) {
-      const auto limit = static_cast<Nanoseconds>(mean / m * 1.01) + fixed(recipe.base);
+    for (Tokens m = fewest; m < fewest + 2; ++m) {
+      const auto limit =
+          static_cast<Nanoseconds>(mean / static_cast<double>(m) * 1.01) + fixed(recipe.base);
       if (cost(recipe.base, items.front()) + fixed(recipe.base) <= limit) continue;
       std::vector<PackedSlot> all = slots;
       const Recipe even{.base = recipe.base,

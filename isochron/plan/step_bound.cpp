@@ -45,7 +45,8 @@ struct ShareRule {
     const auto steps = static_cast<Tokens>(value);
     const Tokens scaled = (steps + 1) * tokens;
     if (scaled % capacity == 0) return part;
-    return static_cast<double>(scaled / capacity) / static_cast<double>(steps);
+    const Tokens whole = scaled / capacity;
+    return static_cast<double>(whole) / static_cast<double>(steps);
   }
 };
 
