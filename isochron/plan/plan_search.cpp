@@ -10,6 +10,7 @@
 
 #include "isochron/plan/anneal.h"
 #include "isochron/plan/bounds.h"
+#include "isochron/plan/bundle_search.h"
 #include "isochron/plan/equal_search.h"
 #include "isochron/plan/exact.h"
 #include "isochron/plan/pipeline_bound.h"
@@ -65,11 +66,16 @@ std::unique_ptr<Problem> find_aligned(const Problem& problem) {
   return aligned;
 }
 
+Draft search_nested_step(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
+  if (!has_nested_bundles(problem)) return search_step(problem, bound, effort);
+  return search_bundles(problem, search_step(problem, bound, effort / 16), bound, effort / 6);
+}
+
 Draft search_free_step(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
   const auto aligned = find_aligned(problem);
-  if (!aligned) return search_step(problem, bound, effort);
+  if (!aligned) return search_nested_step(problem, bound, effort);
   const auto exact = find_exact_step(*aligned);
-  Draft nested = exact ? *exact : search_step(*aligned, bound, effort / 2);
+  Draft nested = exact ? exact->draft : search_step(*aligned, bound, effort / 2);
   Draft crossing = search_step(problem, bound, effort / 2);
   return crossing.time < nested.time ? crossing : nested;
 }
@@ -123,12 +129,16 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
     return slots;
   }
   if (options.counts == Counts::free) {
-    if (const auto exact = find_exact_step(problem)) {
-      bound = exact->time;
-      return slots_of(problem, *exact);
+    const auto exact = find_exact_step(problem);
+    if (exact && exact->draft.time == exact->bound) {
+      bound = exact->bound;
+      return slots_of(problem, exact->draft);
     }
-    bound = step_bound(problem);
-    return slots_of(problem, search_free_step(problem, bound, effort));
+    bound = std::max(step_bound(problem), exact ? exact->bound : 0);
+    if (!exact) bound = block_bound(problem, bound);
+    const Draft found = search_free_step(problem, bound, effort);
+    const bool is_exact_better = exact && exact->draft.time < found.time;
+    return slots_of(problem, is_exact_better ? exact->draft : found);
   }
   bound = std::max(step_bound(problem), equal_count_bound(problem));
   return search_equal_step(problem, bound, effort);

@@ -110,6 +110,7 @@ void Problem::set_alone(ItemId item, std::int32_t size) {
   if (sizes_.empty() || sizes_.back() < size) sizes_.push_back(size);
   is_alone_.resize(work_.items.size(), false);
   is_alone_[static_cast<std::size_t>(item)] = true;
+  fits_of_size_.clear();
 }
 
 PriceId Problem::price_of(RankRange ranks) const {
@@ -265,8 +266,19 @@ bool Problem::item_fits(std::int32_t size, ItemId item) const {
 
 bool Problem::fits(std::int32_t size, BundleId bundle) const {
   const auto items = items_of(bundle);
-  return std::all_of(items.begin(), items.end(),
-                     [&](ItemId item) { return item_fits(size, item); });
+  if (items.size() == 1) return item_fits(size, items.front());
+  const auto place = static_cast<std::size_t>(size);
+  if (place >= fits_of_size_.size()) fits_of_size_.resize(place + 1);
+  std::vector<std::int8_t>& known = fits_of_size_[place];
+  if (known.empty()) known.assign(work_.bundles.size(), -1);
+  std::int8_t& fits = known[static_cast<std::size_t>(bundle)];
+  if (fits < 0) {
+    fits =
+        std::all_of(items.begin(), items.end(), [&](ItemId item) { return item_fits(size, item); })
+            ? 1
+            : 0;
+  }
+  return fits == 1;
 }
 
 double Problem::slowness(RankRange ranks) const {

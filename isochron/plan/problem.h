@@ -139,6 +139,8 @@ class Problem {
   std::vector<PriceId> cheapest_;      // of each size
   std::vector<Tokens> tokens_of_one_;  // padded tokens of each item on one rank
   bool is_plain_ = true;               // every bundle is one item
+  // Of bundles of several items, by size: 1 fits, 0 does not, -1 not known.
+  mutable std::vector<std::vector<std::int8_t>> fits_of_size_;
   mutable std::vector<Price> prices_;
   mutable std::vector<std::vector<Key>> keys_of_size_;            // by size
   mutable std::vector<std::vector<Nanoseconds>> costs_of_price_;  // by bundle, -1: not known
