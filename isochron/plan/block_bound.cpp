@@ -131,13 +131,14 @@ class BlockBound {
 }  // namespace
 
 Nanoseconds block_bound(const Problem& problem, Nanoseconds low) {
-  constexpr std::int32_t max_bundles = 512;
+  constexpr std::int32_t max_bundles_per_rank = 4;  // with more of them holes are small
   const auto sizes = problem.sizes();
   bool is_nested = problem.is_aligned() && !problem.has_speeds();
   for (std::size_t i = 1; i < sizes.size(); ++i) {
     is_nested = is_nested && sizes[i] % sizes[i - 1] == 0;
   }
-  if (!is_nested || problem.num_bundles() > max_bundles || low <= 0) return low;
+  const bool is_few = problem.num_bundles() / max_bundles_per_rank <= problem.num_ranks();
+  if (!is_nested || !is_few || low <= 0) return low;
   return BlockBound(problem).raised(low);
 }
 

@@ -13,6 +13,7 @@
 #include "isochron/plan/bundle_search.h"
 #include "isochron/plan/equal_search.h"
 #include "isochron/plan/exact.h"
+#include "isochron/plan/paced_slots.h"
 #include "isochron/plan/pipeline_bound.h"
 #include "isochron/plan/pipeline_search.h"
 #include "isochron/plan/plan_memory.h"
@@ -107,10 +108,13 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
       slots = search_kept_slots(problem, bound, effort);  // every rank has its own pace, or its own
     }
     if (options.keep_groups != KeepGroups::rank) {
-      DraftSlots free = search_free_slots(problem, bound, effort);
-      if (slots.empty() || slots_time(problem, free) < slots_time(problem, slots)) {
-        slots = std::move(free);
-      }
+      const auto consider = [&](DraftSlots other) {
+        if (slots.empty() || slots_time(problem, other) < slots_time(problem, slots)) {
+          slots = std::move(other);
+        }
+      };
+      consider(search_free_slots(problem, bound, effort));
+      if (problem.has_speeds()) consider(search_paced_slots(problem, effort).slots);
     }
     const Nanoseconds before = slots_time(problem, slots);
     equalize(problem, 1, slots);

@@ -94,6 +94,7 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
   }
   find_cheapest(topology_.ranks);  // what stands alone may take them all
   max_size_ = sizes_.empty() ? 0 : sizes_.back();
+  if (has_speeds()) find_paces();
   is_plain_ = work_.bundles.size() == work_.items.size();
   tokens_of_one_.reserve(work_.items.size());
   for (const auto& item : work_.items) {
@@ -102,6 +103,24 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
       sum += padded_length(work_.lengths[id.index()], 1, options_.tensor_parallel);
     }
     tokens_of_one_.push_back(sum);
+  }
+}
+
+void Problem::find_paces() {
+  const auto ranks = static_cast<std::size_t>(topology_.ranks);
+  fastest_speed_.assign(ranks + 1, 0);
+  least_span_.assign(ranks + 1, static_cast<double>(ranks) * 1e6);
+  const auto& speeds = topology_.rank_speed;
+  for (std::size_t first = 0; first < ranks; ++first) {
+    double sum = 0;
+    double slowest = speeds[first];
+    for (std::size_t size = 1; first + size <= ranks; ++size) {
+      sum += speeds[first + size - 1];
+      slowest = std::min(slowest, speeds[first + size - 1]);
+      if (is_aligned_ && first % size != 0) continue;
+      fastest_speed_[size] = std::max(fastest_speed_[size], slowest);
+      least_span_[size] = std::min(least_span_[size], sum / slowest);
+    }
   }
 }
 
