@@ -96,6 +96,12 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
   max_size_ = sizes_.empty() ? 0 : sizes_.back();
   if (has_speeds()) find_paces();
   is_plain_ = work_.bundles.size() == work_.items.size();
+  if (std::all_of(work_.items.begin(), work_.items.end(),
+                  [](const auto& item) { return item.size() == 1; })) {
+    for (const auto& item : work_.items) {
+      lengths_of_items_.push_back(work_.lengths[item.front().index()]);
+    }
+  }
   tokens_of_one_.reserve(work_.items.size());
   for (const auto& item : work_.items) {
     Tokens sum = 0;
@@ -269,6 +275,10 @@ Nanoseconds Problem::least_fixed(std::int32_t size) const {
 Tokens Problem::tokens(std::int32_t size, ItemId item) const {
   if (is_alone(item)) return capacity() * size;
   if (size == 1) return tokens_of_one_[static_cast<std::size_t>(item)];
+  if (!lengths_of_items_.empty()) {
+    return padded_length(lengths_of_items_[static_cast<std::size_t>(item)], size,
+                         options_.tensor_parallel);
+  }
   Tokens sum = 0;
   for (const SequenceId id : work_.items[static_cast<std::size_t>(item)]) {
     sum += padded_length(work_.lengths[id.index()], size, options_.tensor_parallel);

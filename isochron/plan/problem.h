@@ -149,8 +149,9 @@ class Problem {
   std::vector<PriceId> cheapest_;      // of each size
   std::vector<double> fastest_speed_;  // of each size, with slow ranks
   std::vector<double> least_span_;
-  std::vector<Tokens> tokens_of_one_;  // padded tokens of each item on one rank
-  bool is_plain_ = true;               // every bundle is one item
+  std::vector<Tokens> lengths_of_items_;  // if every item is one sequence
+  std::vector<Tokens> tokens_of_one_;     // padded tokens of each item on one rank
+  bool is_plain_ = true;                  // every bundle is one item
   // Of bundles of several items, by size: 1 fits, 0 does not, -1 not known.
   mutable std::vector<std::vector<std::int8_t>> fits_of_size_;
   mutable std::vector<Price> prices_;

@@ -45,6 +45,8 @@ class SlotBuilder::OpenGroups {
     by_room_[static_cast<std::size_t>(group.place)].emplace(room_of(group, time_left), id);
   }
 
+  bool has_any(std::size_t place) const { return !by_room_[place].empty(); }
+
   // The group of this size with the least room that takes the item, removed; -1 if there is none.
   template <class GroupOf, class TimeLeftOf>
   std::int32_t take(std::size_t place, ItemId item, GroupOf group_of, TimeLeftOf time_left_of) {
@@ -91,6 +93,7 @@ SlotBuilder::SlotBuilder(const Problem& problem) : problem_(problem), places_(pr
   for (const std::int32_t size : sizes) prices_.push_back(problem.cheapest_price(size));
   const auto count = static_cast<std::size_t>(problem.num_items());
   smallest_.resize(count);
+  least_area_.resize(count);
   dearest_.resize(count);
   std::iota(dearest_.begin(), dearest_.end(), 0);
   lightest_ = std::numeric_limits<double>::infinity();
@@ -101,6 +104,7 @@ SlotBuilder::SlotBuilder(const Problem& problem) : problem_(problem), places_(pr
     smallest_[i] = static_cast<std::int32_t>(place);
     const double area = static_cast<double>(cost(place, item)) * sizes[place];
     const auto tokens = static_cast<double>(problem.tokens(sizes[place], item));
+    least_area_[i] = area;
     total_area_ += area;
     total_tokens_ += tokens;
     lightest_ = std::min(lightest_, area / tokens);
@@ -143,10 +147,9 @@ PackedGroup SlotBuilder::group_at(std::size_t place) const {
 
 // What traffic makes of the area of an item, on a larger group than it needs.
 double SlotBuilder::overhead(std::size_t place, ItemId item) const {
-  const auto least = static_cast<std::size_t>(smallest_[static_cast<std::size_t>(item)]);
-  const auto sizes = problem_.sizes();
-  return static_cast<double>(cost(place, item)) * sizes[place] /
-         std::max(1.0, static_cast<double>(cost(least, item)) * sizes[least]);
+  if (place == smallest(item)) return 1;
+  return static_cast<double>(cost(place, item)) * problem_.sizes()[place] /
+         std::max(1.0, least_area_[static_cast<std::size_t>(item)]);
 }
 
 // The smallest size that ends within the limit, or else the fastest.
@@ -201,6 +204,7 @@ std::vector<PackedGroup> SlotBuilder::pack(const std::vector<ItemId>& items,
         cost(best, item) + fixed(best) <= recipe.limit && !problem_.is_alone(item);
     std::int32_t id = -1;
     for (std::size_t place = best; may_share && place < sizes.size() && id < 0; ++place) {
+      if (!open.has_any(place)) continue;
       if (overhead(place, item) > 1.1 * overhead(best, item)) break;
       if (!problem_.item_fits(sizes[place], item)) continue;
       id = open.take(
@@ -404,6 +408,7 @@ std::vector<ItemId> SlotBuilder::fill(std::vector<PackedSlot>& slots,
       std::int32_t id = -1;
       for (std::size_t place = smallest_from(recipe.base, item); place < sizes.size() && id < 0;
            ++place) {
+        if (!open.has_any(place)) continue;
         if (overhead(place, item) > most) break;
         if (problem_.item_fits(sizes[place], item)) {
           id = open.take(place, item, group_of, time_left_of);

@@ -116,6 +116,7 @@ class SlotBuilder {
   SlotPlaces places_;
   std::vector<PriceId> prices_;         // of each size, at its cheapest place
   std::vector<std::int32_t> smallest_;  // place in sizes() of the smallest that holds an item
+  std::vector<double> least_area_;      // of each item, on that size
   std::vector<ItemId> dearest_;
   std::vector<std::int32_t> position_;  // of each item in dearest_
   double total_area_ = 0;
