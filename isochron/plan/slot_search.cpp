@@ -24,13 +24,15 @@ class SlotSearch {
   SlotSearch(const Problem& problem, Nanoseconds bound)
       : problem_(problem), bound_(bound), builder_(problem) {}
 
-  SlotDraft within(Nanoseconds limit, std::int32_t base) {
+  SlotDraft within(Nanoseconds limit, std::int32_t base, PackCare care) {
     const auto sizes = problem_.sizes();
     const auto place =
         static_cast<std::size_t>(std::find(sizes.begin(), sizes.end(), base) - sizes.begin());
     std::int64_t work = 0;
-    consider(builder_.build(builder_.dearest(),
-                            {.base = place, .limit = limit, .idle = Idle::spread}, work));
+    consider(builder_.build(
+        builder_.dearest(),
+        {.base = place, .limit = limit, .idle = Idle::spread, .is_quick = care == PackCare::rough},
+        work));
     return draft();
   }
 
@@ -218,8 +220,8 @@ class SlotSearch {
 
 }  // namespace
 
-SlotDraft pack_slots(const Problem& problem, Nanoseconds limit, std::int32_t base) {
-  return SlotSearch(problem, 0).within(limit, base);
+SlotDraft pack_slots(const Problem& problem, Nanoseconds limit, std::int32_t base, PackCare care) {
+  return SlotSearch(problem, 0).within(limit, base, care);
 }
 
 SlotDraft search_slots(const Problem& problem, Nanoseconds bound, std::int64_t work) {
