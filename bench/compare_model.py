@@ -79,7 +79,8 @@ def main():
         action="store_true",
         help="count the time of all threads instead, for a busy machine",
     )
-    parser.add_argument("--models", nargs="*", default=list(MODELS))
+    parser.add_argument("--models", nargs="*", default=list(MODELS), help="of those in this file")
+    parser.add_argument("--batches", nargs="*", default=list(BATCHES))
     args = parser.parse_args()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
@@ -92,7 +93,8 @@ def main():
         model = make_model(MODELS[name])
         with tempfile.TemporaryDirectory() as folder:
             model.save_pretrained(folder)
-            for batch, lengths in BATCHES.items():
+            for batch in args.batches:
+                lengths = BATCHES[batch]
                 theirs = [transformers_step(model, lengths, clock) for _ in range(args.repeats)]
                 ours, loss = isochron_steps(Path(args.program), folder, lengths, args)
                 if abs(loss - theirs[0][1]) > 1e-4 * abs(loss):
