@@ -23,18 +23,18 @@ run: build
 	@echo "The plan is build/plan.json; open build/report.html to see it."
 
 test:
-	cmake/setup.sh program tests
-	cmake --preset default -DISOCHRON_BUILD_TESTS=ON
-	cmake --build --preset default -j $(JOBS)
+	cmake/setup.sh program engine tests
+	cmake --preset engine -DISOCHRON_BUILD_TESTS=ON
+	cmake --build --preset engine -j $(JOBS)
 	cmake --preset sanitize
 	cmake --build --preset sanitize -j $(JOBS)
-	$(PYTHON) tests/run.py $(JOBS) default sanitize
+	$(PYTHON) tests/run.py $(JOBS) engine sanitize
 
 # Tests stay on where `make test` has switched them on: nothing is configured back and forth.
 build:
-	cmake/setup.sh program
-	cmake --preset default $(if $(wildcard build/CMakeCache.txt),,-DISOCHRON_BUILD_TESTS=OFF)
-	cmake --build --preset default -j $(JOBS) --target isochron_program
+	cmake/setup.sh program engine
+	cmake --preset engine $(if $(wildcard build/CMakeCache.txt),,-DISOCHRON_BUILD_TESTS=OFF)
+	cmake --build --preset engine -j $(JOBS) --target isochron_program
 
 bench:
 	cmake/setup.sh program bench

@@ -3,7 +3,10 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/process_ranks.h"
+
 int main(int argc, char** argv) {
+  isochron::take_rank_argument(argc, argv);
   testing::InitGoogleTest(&argc, argv);
   at::set_num_threads(1);
   return RUN_ALL_TESTS();

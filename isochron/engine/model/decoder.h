@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,8 @@
 
 namespace isochron {
 
+class Attention;
+
 // The tokens of a micro-batch, sequences one behind the other.
 struct PackedTokens {
   at::Tensor tokens_T;                   // int64, on the device of the model
@@ -20,7 +23,8 @@ struct PackedTokens {
   std::vector<std::int64_t> cu_seqlens;  // starts of the sequences, and T
 };
 
-// A trained tensor under its Hugging Face name. `value` is a leaf that requires a gradient.
+// A trained tensor under its Hugging Face name. `value` is a leaf that requires a gradient. Write
+// to it in place: weights that one matrix product takes together share an allocation.
 struct Parameter {
   std::string name;
   at::Tensor value;
@@ -50,7 +54,13 @@ class Decoder {
 
   // Hidden states after the final norm. Sequences do not see each other; a result does not depend
   // on what else is packed beside a sequence, to rounding.
+  //
+  // Throws std::invalid_argument unless `cu_seqlens` ascends from 0 to T and tokens and positions
+  // are T numbers each.
   [[nodiscard]] at::Tensor hidden_TD(const PackedTokens& input) const;
+  // With another attention (model/attention.h), for tokens that are not whole sequences.
+  [[nodiscard]] at::Tensor hidden_TD(const PackedTokens& input,
+                                     std::shared_ptr<const Attention> attention) const;
 
   // The weight of the output head, V x D: the embedding if it is tied.
   [[nodiscard]] const at::Tensor& head_weight() const;

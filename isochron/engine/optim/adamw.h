@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "isochron/engine/model/decoder.h"
-#include "isochron/engine/parallel/world.h"
+#include "isochron/engine/parallel/communicator.h"
+#include "isochron/engine/profile/tracer.h"
 
 namespace isochron {
 
@@ -47,14 +48,20 @@ struct UpdateOutcome {
 //   optimizer.finish(lr);
 class ShardedAdamW {
  public:
-  // Takes the values of the parameters as master weights, those of rank 0 on every rank.
-  ShardedAdamW(std::vector<Parameter> parameters, Communicator& ranks, const AdamWOptions& options);
+  // Takes the values of the parameters as master weights, those of rank 0 on every rank. They are
+  // contiguous leaves that require a gradient, in the order of the forward; they become views of
+  // flat memory, and their gradients belong to the optimizer. `ranks` and `tracer`, which gets
+  // scopes "reduce" (a bucket, from issue to arrival) and "optimizer", outlive it.
+  ShardedAdamW(std::vector<Parameter> parameters, Communicator& ranks, const AdamWOptions& options,
+               Tracer* tracer = nullptr);
   ~ShardedAdamW();
   ShardedAdamW(const ShardedAdamW&) = delete;
   ShardedAdamW& operator=(const ShardedAdamW&) = delete;
 
   void begin();
-  // With `overlap` a bucket is reduced as soon as it and all before it are complete.
+  // With `overlap` a bucket is reduced as soon as it and all before it are complete. Buckets are
+  // reduced in the same order with and without, so ranks may differ in it. With `overlap` a
+  // parameter gets at most one gradient from here on; one that gets none counts with what it has.
   void begin_last_backward(bool overlap);
   // Reduces what is not yet, clips, updates with learning rate `lr`, gathers the weights.
   [[nodiscard]] UpdateOutcome finish(double lr);

@@ -15,6 +15,7 @@ struct Place {
   std::int32_t port = 0;           // of the key-value store; 0 only for a single rank
   bool agent_hosts_store = false;  // torchrun's agent does; otherwise rank 0
   std::string incarnation = "0";   // keeps a restarted run apart from the one before
+  std::string interface = {};      // for collectives on the CPU; empty: the one towards `address`
 
   bool operator==(const Place&) const = default;
 };

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+// T packed tokens, F width of the MLP. Gate and up lie side by side: T x 2F.
+
+namespace isochron {
+
+// silu(gate) * up.
+[[nodiscard]] at::Tensor swiglu_TF(const at::Tensor& gate_up_T2F);
+
+// The gradient of gate and up, side by side.
+[[nodiscard]] at::Tensor swiglu_backward_T2F(const at::Tensor& grad_TF,
+                                             const at::Tensor& gate_up_T2F);
+
+}  // namespace isochron

@@ -1,0 +1,70 @@
+#include "isochron/engine/execute/microbatch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/engine/support/random_rows.h"
+
+namespace isochron {
+namespace {
+
+using testing::ElementsAre;
+
+template <class T>
+std::vector<T> values_of(const at::Tensor& tensor) {
+  return {tensor.const_data_ptr<T>(), tensor.const_data_ptr<T>() + tensor.numel()};
+}
+
+const TokenRows rows = {{{10, 11, 12}, {20}, {30, 31, 32, 33}}, {{1, 0, 1}, {1}, {1, 1, 0, 1}}};
+
+ContextGroup group_of(const std::vector<std::int32_t>& sequences) {
+  ContextGroup group;
+  for (const std::int32_t sequence : sequences) group.sequences.emplace_back(sequence);
+  return group;
+}
+
+TEST(Microbatch, PutsTheRowsOfTheGroupOneBehindTheOther) {
+  const Microbatch microbatch =
+      make_microbatch(rows.view(), group_of({0, 1, 2}), Labels::weighted, at::kCPU);
+  EXPECT_THAT(values_of<std::int64_t>(microbatch.input.tokens_T),
+              ElementsAre(10, 11, 12, 20, 30, 31, 32, 33));
+  EXPECT_THAT(values_of<std::int64_t>(microbatch.input.positions_T),
+              ElementsAre(0, 1, 2, 0, 0, 1, 2, 3));
+  EXPECT_THAT(microbatch.input.cu_seqlens, ElementsAre(0, 3, 4, 8));
+}
+
+TEST(Microbatch, ALabelIsTheNextTokenOfTheSameRowAndTakesItsWeight) {
+  const Microbatch microbatch =
+      make_microbatch(rows.view(), group_of({0, 1, 2}), Labels::weighted, at::kCPU);
+  // Three tokens are trained: 12, 31, 33. The mask of a first token counts for nothing.
+  EXPECT_THAT(values_of<std::int64_t>(microbatch.labels_T),
+              ElementsAre(-1, 12, -1, -1, 31, -1, 33, -1));
+  const double third = 1.0 / 3;
+  EXPECT_THAT(values_of<double>(microbatch.weights_T),
+              ElementsAre(0, third, 0, 0, third, 0, third, 0));
+}
+
+TEST(Microbatch, ForLogProbsEveryPositionWithANextTokenHasALabel) {
+  const Microbatch microbatch =
+      make_microbatch(rows.view(), group_of({0, 1, 2}), Labels::all, at::kCPU);
+  EXPECT_THAT(values_of<std::int64_t>(microbatch.labels_T),
+              ElementsAre(11, 12, -1, -1, 31, 32, 33, -1));
+}
+
+TEST(Microbatch, WeightsHaveTheDenominatorOfAllRowsNotOfTheGroup) {
+  const Microbatch microbatch =
+      make_microbatch(rows.view(), group_of({2}), Labels::weighted, at::kCPU);
+  EXPECT_THAT(values_of<double>(microbatch.weights_T), ElementsAre(1.0 / 3, 0, 1.0 / 3, 0));
+}
+
+TEST(Microbatch, APaddingRowIsTwoTokensWithoutAWeight) {
+  const Microbatch microbatch =
+      make_microbatch(rows.view(), group_of({1, 3}), Labels::weighted, at::kCPU);
+  EXPECT_THAT(values_of<std::int64_t>(microbatch.input.tokens_T), ElementsAre(20, 0, 0));
+  EXPECT_THAT(microbatch.input.cu_seqlens, ElementsAre(0, 1, 3));
+  EXPECT_THAT(values_of<std::int64_t>(microbatch.labels_T), ElementsAre(-1, -1, -1));
+  EXPECT_THAT(values_of<double>(microbatch.weights_T), ElementsAre(0, 0, 0));
+}
+
+}  // namespace
+}  // namespace isochron
