@@ -61,9 +61,10 @@ std::vector<StatePiece> pieces_of(std::span<const StatePiece> all, Content conte
 std::int64_t num_updates_in(const std::vector<fs::path>& parts) {
   const SafetensorsFile file(parts.at(0));
   const auto found = file.metadata().find(updates_key);
-  const auto count = found == file.metadata().end() ? std::nullopt : find_integer(found->second);
-  require(count && *count >= 0, file.path().string(), "has no number of updates");
-  return *count;
+  const std::int64_t count =
+      found == file.metadata().end() ? -1 : find_integer(found->second).value_or(-1);
+  require(count >= 0, file.path().string(), "has no number of updates");
+  return count;
 }
 
 // Files under a folder, named relative to `root`, in a fixed order.

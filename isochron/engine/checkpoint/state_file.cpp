@@ -35,15 +35,16 @@ std::string name_of(std::string_view kind, std::string_view parameter) {
 void add_pieces(const SafetensorsFile& file, PiecesOf& pieces_of) {
   for (const StoredTensor& tensor : file.tensors()) {
     const std::size_t at = tensor.name.rfind('@');
-    const auto begin = at == std::string::npos
-                           ? std::nullopt
-                           : find_integer(std::string_view(tensor.name).substr(at + 1));
-    require(begin && *begin >= 0 && *begin <= INT64_MAX / 8 && tensor.type == ElementType::F32 &&
+    const std::int64_t begin =
+        at == std::string::npos
+            ? -1
+            : find_integer(std::string_view(tensor.name).substr(at + 1)).value_or(-1);
+    require(begin >= 0 && begin <= INT64_MAX / 8 && tensor.type == ElementType::F32 &&
                 tensor.shape.size() == 1 &&
                 reinterpret_cast<std::uintptr_t>(tensor.bytes.data()) % alignof(float) == 0,
             file.path().string(), "the tensor {} is no piece of a state", tensor.name);
     pieces_of[tensor.name.substr(0, at)].push_back(
-        {.begin = *begin,
+        {.begin = begin,
          .values = {reinterpret_cast<const float*>(tensor.bytes.data()),
                     static_cast<std::size_t>(tensor.num_elements())}});
   }

@@ -38,6 +38,7 @@ struct ExecutionOptions {
   std::int32_t threads = 0;
   double collective_timeout_s = 600;
   std::optional<std::string> cost = {};
+  std::optional<std::string> hardware = {};
   std::int32_t context_parallel_size = 1;
   bool dynamic_context_parallel = false;
   std::optional<Tokens> max_seqlen_per_dp_cp_rank = {};
@@ -64,7 +65,9 @@ struct ExecutionOptions {
               "seconds after which a rank that is late ends the run"});
     row(Field{"engine.cost", &Self::cost,
               "what the planner counts with: a preset or a JSON file; null: the analytic model of "
-              "model and device"});
+              "model and hardware"});
+    row(Field{"engine.hardware", &Self::hardware,
+              "the device of a rank, for costs, MFU and memory: a preset; null: found"});
     row(Field{"engine.context_parallel_size", &Self::context_parallel_size,
               "ranks that share every sequence"});
     row(Field{"engine.dynamic_context_parallel", &Self::dynamic_context_parallel,
