@@ -46,10 +46,13 @@ bench:
 format:
 	cmake/setup.sh lint
 	$(SOURCES) | xargs clang-format -i
+	.venv/bin/ruff format
 
 lint:
 	cmake/setup.sh program tests lint
 	$(SOURCES) | xargs clang-format --dry-run -Werror
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
 	cmake --preset default -DISOCHRON_BUILD_TESTS=ON
 	git ls-files 'isochron/*.cpp' 'apps/*.cpp' ':!isochron/engine' | xargs -P $(JOBS) -n 1 clang-tidy -p build --quiet
 

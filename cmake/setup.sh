@@ -10,7 +10,7 @@ packages_of() { sed -n "s#^$1: ##p" "$here/packages.txt"; }
 missing=()
 missing_python=()
 for section in "$@"; do
-  [[ -n "$(packages_of "$section")" ]] || { echo "isochron: [setup] no section \"$section\" in packages.txt" >&2; exit 2; }
+  grep -q "^$section[:/]" "$here/packages.txt" || { echo "isochron: [setup] no section \"$section\" in packages.txt" >&2; exit 2; }
   for package in $(packages_of "$section") $(packages_of "$section/$distribution"); do
     state="$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)"
     [[ "$state" == installed ]] || missing+=("$package")

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,17 +12,19 @@
 #include "apps/isochron/option_flags.h"
 #include "apps/isochron/output_file.h"
 #include "apps/isochron/plan_file.h"
+#include "apps/isochron/run_folder.h"
 #include "apps/isochron/verb.h"
 #include "isochron/check/check.h"
 #include "isochron/plan/baselines.h"
+#include "isochron/report/run_report.h"
 
 namespace isochron {
 
 namespace {
 
 struct ReportArguments {
-  std::vector<std::string> plans;
-  std::string output = "report.html";
+  std::vector<std::string> inputs;  // plans, or run folders
+  std::string output;               // empty: report.html, for a run in its folder
 };
 
 ReportEntry entry_of_file(const std::string& path) {
@@ -50,21 +53,21 @@ ReportEntry baseline_of(const ReportEntry& planned, const char* name, MakeBaseli
   return entry;
 }
 
-ExitCode run_report(const ReportArguments& arguments) {
-  require(std::count(arguments.plans.begin(), arguments.plans.end(), "-") <= 1, "report",
+ExitCode report_plans(const std::vector<std::string>& paths, const std::string& output) {
+  require(std::count(paths.begin(), paths.end(), "-") <= 1, "report",
           "standard input is given more than once, must be once");
   std::vector<ReportEntry> entries;
-  if (arguments.plans.size() == 1) {
-    ReportEntry planned = entry_of_file(arguments.plans[0]);
+  if (paths.size() == 1) {
+    ReportEntry planned = entry_of_file(paths[0]);
     entries.push_back(baseline_of(planned, "naive", naive_plan));
     entries.push_back(baseline_of(planned, "verl 0.9.1", verl_plan));
     entries.push_back(std::move(planned));
   } else {
-    for (const std::string& path : arguments.plans) entries.push_back(entry_of_file(path));
+    for (const std::string& path : paths) entries.push_back(entry_of_file(path));
   }
-  write_output(arguments.output, report_html(entries));
-  if (arguments.output == "-") return exit_done;
-  std::string text = fmt::format("{}\n", arguments.output);
+  write_output(output, report_html(entries));
+  if (output == "-") return exit_done;
+  std::string text = fmt::format("{}\n", output);
   for (const auto& [name, steps] : entries) {
     for (const auto& [plan, violation] : steps) {
       if (!violation.empty()) text += fmt::format("{}: invalid: {}\n", name, violation);
@@ -74,28 +77,60 @@ ExitCode run_report(const ReportArguments& arguments) {
   return exit_done;
 }
 
+ExitCode report_runs(const std::vector<std::string>& folders, const std::string& output) {
+  const std::vector<RunRecord> runs = read_run_folders(folders);
+  write_output(output, run_report_html(runs));
+  if (output == "-") return exit_done;
+  std::string text = fmt::format("{}\n", output);
+  for (const RunRecord& run : runs) {
+    for (const std::string& note : run.notes) text += fmt::format("{}: {}\n", run.name, note);
+  }
+  print(text);
+  return exit_done;
+}
+
+ExitCode run_report(const ReportArguments& arguments) {
+  const auto& inputs = arguments.inputs;
+  const auto folder = std::find_if(inputs.begin(), inputs.end(), is_folder);
+  const auto plan = std::find_if_not(inputs.begin(), inputs.end(), is_folder);
+  require(folder == inputs.end() || plan == inputs.end(), "report",
+          "\"{}\" is a folder and \"{}\" is not, must be run folders or plans alone",
+          folder == inputs.end() ? "" : *folder, plan == inputs.end() ? "" : *plan);
+  if (folder == inputs.end()) {
+    return report_plans(inputs, arguments.output.empty() ? "report.html" : arguments.output);
+  }
+  const std::string beside = (std::filesystem::path(inputs[0]) / "report.html").string();
+  const std::string standard = inputs.size() == 1 ? beside : "report.html";
+  return report_runs(inputs, arguments.output.empty() ? standard : arguments.output);
+}
+
 }  // namespace
 
 Verb add_report(CLI::App& program) {
   CLI::App* flags = program.add_subcommand(
-      "report", "Draw plans side by side as one HTML file: before and after");
+      "report", "Draw plans, or training runs, side by side as one HTML file: before and after");
   auto arguments = std::make_shared<ReportArguments>();
   flags
-      ->add_option("plans", arguments->plans,
-                   "plans in JSON, the first is \"before\"; - reads standard input")
-      ->type_name("file")
+      ->add_option(
+          "inputs", arguments->inputs,
+          "plans in JSON (- reads standard input), or run folders; the first is \"before\"")
+      ->type_name("path")
       ->required();
   add_text_flag(*flags, "-o,--output", arguments->output, "file",
-                "the page; - is standard output [report.html]");
+                "the page; - is standard output [report.html; of one run RUN/report.html]");
   flags->footer(
       "A plan alone stands beside naive packing and verl 0.9.1 on the same lengths. An invalid\n"
       "plan is drawn hatched, with the rule that it breaks. A file with one plan per line is a "
       "page on\n"
-      "which the step can be chosen.\n\nExamples:\n"
+      "which the step can be chosen.\n\n"
+      "A run folder shows loss, tokens/s and, step by step, the plan over what was measured. The "
+      "run may\n"
+      "still be going on. Plans and run folders cannot be mixed.\n\nExamples:\n"
       "  isochron report plan.json\n"
       "  isochron report static.json dynamic.json -o comparison.html\n"
       "  isochron plan --lengths lengths.txt --ranks 8 --capacity 16384 --json - | isochron report "
-      "-");
+      "-\n"
+      "  isochron report runs/unbalanced runs/balanced -o speedup.html");
   return {.flags = flags, .run = [arguments] { return run_report(*arguments); }};
 }
 

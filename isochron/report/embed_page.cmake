@@ -1,11 +1,13 @@
-# Writes the page as C++ literals:
+# Writes a page as C++ literals:
 #
-#   cmake -DFOLDER=isochron/report/page -DSCRIPTS="state.js page.js" -DOUTPUT=page_text.cpp -P embed_page.cmake
+#   cmake -DFOLDER=isochron/report/page -DHTML=plan.html -DSCRIPTS="state.js page.js" -DPAGE=plan_page
+#     -DOUTPUT=plan_page.cpp -P embed_page.cmake
 #
-# The scripts become one function, in the order given. It goes into page.html, as does page.css,
-# together with their hashes, so that the browser runs them and nothing else. The data is not known
-# yet: what stands before and after it are two lists of literals, none longer than the 65536
-# characters that every compiler takes.
+# The HTML file is what a page shows inside page.html. The scripts become one function, in the order
+# given. It goes into page.html, as does page.css, together with their hashes, so that the browser runs
+# them and nothing else. The data is not known yet: what stands before and after it are two lists of
+# literals, cut at line ends so that none is longer than the 65536 characters that every compiler
+# takes.
 
 cmake_minimum_required(VERSION 3.25)
 
@@ -42,7 +44,28 @@ function(split_at text mark before after)
   set(${after} "${tail}" PARENT_SCOPE)
 endfunction()
 
+# `text` as literals, behind what the variable holds.
+function(append_literals text variable)
+  set(list "${${variable}}")
+  string(LENGTH "${text}" length)
+  while(length GREATER 60000)
+    string(SUBSTRING "${text}" 0 60000 literal)
+    string(FIND "${literal}" "\n" end REVERSE)
+    math(EXPR end "${end} + 1")
+    string(SUBSTRING "${text}" 0 ${end} literal)
+    string(SUBSTRING "${text}" ${end} -1 text)
+    string(APPEND list "    R\"ISOCHRON(${literal})ISOCHRON\",\n")
+    string(LENGTH "${text}" length)
+  endwhile()
+  string(APPEND list "    R\"ISOCHRON(${text})ISOCHRON\",\n")
+  set(${variable} "${list}" PARENT_SCOPE)
+endfunction()
+
 file(READ ${FOLDER}/page.html html)
+file(READ ${FOLDER}/timeline.html timeline)
+file(READ ${FOLDER}/${HTML} main)
+string(REPLACE "@timeline@" "${timeline}" main "${main}")
+string(REPLACE "@main@" "${main}" html "${html}")
 file(READ ${FOLDER}/page.css style)
 set(script "(() => {\n'use strict';\n")
 separate_arguments(SCRIPTS)
@@ -60,22 +83,15 @@ split_at("${rest}" "@data@" body rest)
 split_at("${rest}" "@script@" before_script tail)
 
 string(CONCAT code "// Written by embed_page.cmake from the folder page.\n"
-  "#include \"isochron/report/page_text.h\"\n\nnamespace isochron {\n\n")
-foreach(list before after)
-  if(list STREQUAL before)
-    set(pieces head style body)
-  else()
-    set(pieces before_script script tail)
-  endif()
-  string(APPEND code "const std::array<std::string_view, 3> page_${list}_data = {\n")
-  foreach(piece IN LISTS pieces)
-    string(LENGTH "${${piece}}" length)
-    if(length GREATER 65000)
-      message(FATAL_ERROR "the ${piece} of the page has ${length} bytes, must be at most 65000")
-    endif()
-    string(APPEND code "    R\"ISOCHRON(${${piece}})ISOCHRON\",\n")
-  endforeach()
-  string(APPEND code "};\n\n")
+  "#include \"isochron/report/page_text.h\"\n\nnamespace isochron {\n\nnamespace {\n\n")
+string(APPEND code "constexpr std::string_view before_data[] = {\n")
+foreach(piece head style body)
+  append_literals("${${piece}}" code)
 endforeach()
-string(APPEND code "}  // namespace isochron\n")
+string(APPEND code "};\n\nconstexpr std::string_view after_data[] = {\n")
+foreach(piece before_script script tail)
+  append_literals("${${piece}}" code)
+endforeach()
+string(APPEND code "};\n\n}  // namespace\n\n"
+  "const PageText ${PAGE} = {before_data, after_data};\n\n}  // namespace isochron\n")
 file(WRITE ${OUTPUT} "${code}")

@@ -72,6 +72,8 @@ void add_timeline(const StepPlan& plan, Json& json) {
   json["bars"] = bars_json(plan, timeline);
 }
 
+}  // namespace
+
 Json step_json(const ReportedStep& step) {
   const StepPlan& plan = step.plan;
   Json json;
@@ -109,8 +111,6 @@ Json step_json(const ReportedStep& step) {
   return json;
 }
 
-}  // namespace
-
 std::string report_json(std::span<const ReportEntry> entries) {
   Json list = Json::array();
   for (const ReportEntry& entry : entries) {
@@ -125,27 +125,6 @@ std::string report_json(std::span<const ReportEntry> entries) {
   document["entries"] = std::move(list);
   // A file name need not be UTF-8.
   return document.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-std::string escaped_for_script(std::string_view json) {
-  std::string escaped;
-  escaped.reserve(json.size() + json.size() / 16);
-  for (std::size_t i = 0; i < json.size(); ++i) {
-    const std::string_view rest = json.substr(i);
-    if (rest.front() == '<') {
-      escaped += "\\u003c";
-    } else if (rest.front() == '>') {
-      escaped += "\\u003e";
-    } else if (rest.front() == '&') {
-      escaped += "\\u0026";
-    } else if (rest.starts_with("\xe2\x80\xa8") || rest.starts_with("\xe2\x80\xa9")) {
-      escaped += rest[2] == '\xa8' ? "\\u2028" : "\\u2029";
-      i += 2;
-    } else {
-      escaped += rest.front();
-    }
-  }
-  return escaped;
 }
 
 }  // namespace isochron

@@ -2,17 +2,16 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 
+#include "isochron/core/json.h"
 #include "isochron/report/report.h"
 
 namespace isochron {
 
-// What the page draws: of every step the question, the groups, and their bars on the timeline.
-[[nodiscard]] std::string report_json(std::span<const ReportEntry> entries);
+// What a page draws of a plan: the question, the groups, and their bars on the timeline.
+[[nodiscard]] Json step_json(const ReportedStep& step);
 
-// JSON that can stand in a script element: `<`, `>`, `&` and the line ends U+2028 and U+2029 as
-// \u escapes. They occur in strings alone, so that the meaning stays.
-[[nodiscard]] std::string escaped_for_script(std::string_view json);
+// What the page of plans draws: every step of every entry.
+[[nodiscard]] std::string report_json(std::span<const ReportEntry> entries);
 
 }  // namespace isochron

@@ -1,9 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "isochron/core/json.h"
 #include "tests/cli/process.h"
 #include "tests/report/example_plans.h"
+#include "tests/report/example_run.h"
 
 namespace isochron {
 namespace {
@@ -108,6 +112,55 @@ TEST(ReportVerb, RejectsWhatIsNoPlan) {
   EXPECT_EQ(run_program({"report", "missing.json"}).exit_code, 3);
   EXPECT_EQ(run_program({"report", "-", "-"}, to_json(plan())).err,
             "isochron: [report] standard input is given more than once, must be once\n");
+}
+
+// A run folder in the working folder of the test; its path.
+std::string write_run(const std::string& name, const ExampleRun& run = {}) {
+  const std::filesystem::path folder =
+      std::filesystem::path(write_test_file(name + ".txt", "")).parent_path() / name;
+  write_example_run(folder, run);
+  return folder.string();
+}
+
+TEST(ReportVerb, PutsTheReportOfARunIntoItsFolder) {
+  const std::string folder = write_run("balanced");
+  const Finished finished = run_program({"report", folder});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(finished.out, folder + "/report.html\n");
+  EXPECT_THAT(read_test_file(folder + "/report.html"), HasSubstr("\"name\":\"balanced\""));
+}
+
+TEST(ReportVerb, ComparesRuns) {
+  const std::string before = write_run("unbalanced", {.is_balanced = false});
+  const std::string after = write_run("balanced");
+  const Finished finished = run_program({"report", before, after});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(finished.out, "report.html\n");
+  const std::string html = read_test_file("report.html");
+  EXPECT_LT(html.find("\"name\":\"unbalanced\""), html.find("\"name\":\"balanced\""));
+  EXPECT_THAT(run_program({"report", before, after, "-o", "-"}).out, testing::Eq(html));
+}
+
+TEST(ReportVerb, SaysWhatARunLacks) {
+  const std::string folder = write_run("killed");
+  std::ofstream(folder + "/metrics.jsonl", std::ios::app) << "{\"step\"";
+  const Finished finished = run_program({"report", folder});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_THAT(finished.out, HasSubstr("killed: metrics.jsonl: the last line is incomplete"));
+}
+
+TEST(ReportVerb, RejectsWhatIsNoRun) {
+  const std::string run = write_run("run");
+  const std::string path = write_test_file("plan.json", to_json(plan()));
+  const Finished mixed = run_program({"report", run, path});
+  EXPECT_EQ(mixed.exit_code, 2);
+  EXPECT_EQ(mixed.err, "isochron: [report] \"" + run + "\" is a folder and \"" + path +
+                           "\" is not, must be run folders or plans alone\n");
+  const std::string empty = run + "/nothing";
+  std::filesystem::create_directories(empty);
+  EXPECT_EQ(run_program({"report", empty}).err,
+            "isochron: [report] the folder \"" + empty +
+                "\" is no run: it must hold config.yaml, metrics.jsonl, plans or trace\n");
 }
 
 }  // namespace

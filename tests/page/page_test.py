@@ -1,110 +1,10 @@
-"""The page of a report in a real browser: page_test.py MAKE_PAGES VENV
+"""The page of plans in a real browser: page_test.py MAKE_PAGES VENV"""
 
-Every page is opened from disk with the network watched; a request, an error in the console or a
-failed check is a failure. Exits 77, which is "skipped", if the system has no Chromium.
-"""
-
-import pathlib
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
-import traceback
 
-SKIPPED = 77
-CHROMIUM = shutil.which("chromium", path="/usr/bin")  # not the snap: it sees no files outside of home
-LAPTOP = {"width": 1366, "height": 768}
-
-
-def enter_venv(folder):
-    """Starts this script again under the python of `folder`, which has playwright."""
-    python = pathlib.Path(folder, "bin", "python")
-    if not python.exists():
-        sys.exit(f"{python} is missing: cmake/setup.sh tests makes it")
-    sys.exit(subprocess.run([python, *sys.argv, "inside"]).returncode)
-
-
-class Report:
-    """One open page, and what it did that it must not."""
-
-    def __init__(self, browser, path, **context):
-        self.context = browser.new_context(**{"viewport": LAPTOP, **context})
-        self.page = self.context.new_page()
-        self.troubles = []
-        self.page.on("console", lambda message: self.troubles.append(f"console: {message.text}"))
-        self.page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))
-        self.page.on("request", self.note_request)
-        self.address = path.as_uri()
-        self.page.goto(self.address)
-
-    def note_request(self, request):
-        if request.url != self.address:
-            self.troubles.append(f"request: {request.url}")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, error, *_):
-        self.context.close()
-        if self.troubles and error is None:
-            raise AssertionError("; ".join(self.troubles))
-
-    def text(self, selector):
-        return self.page.locator(selector).inner_text()
-
-    def lane(self, index=0):
-        return self.page.locator(".plot").nth(index)
-
-    def hover(self, index, x, y):
-        """Moves to a share of the width and height of a timeline."""
-        lane = self.lane(index)
-        lane.scroll_into_view_if_needed()
-        box = lane.bounding_box()
-        self.page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])
-
-    def settle(self):
-        """Waits for the frame after this one: drawing waits for the next."""
-        self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-
-    def wait_until(self, holds):
-        """For what the browser does in its own time; its own way to wait is what the policy forbids."""
-        for _ in range(50):
-            if holds():
-                return
-            self.page.wait_for_timeout(100)
-        raise AssertionError("it did not happen in 5 seconds")
-
-    def span(self):
-        """Begin and end of the time axis, in nanoseconds, once it is drawn."""
-        self.settle()
-        begin, end = self.page.locator("#axis").get_attribute("data-span").split()
-        return float(begin), float(end)
-
-    def pixels(self, index=0):
-        """How many colours a timeline has, and a checksum, to tell two drawings apart."""
-        self.settle()
-        return self.lane(index).evaluate(
-            """canvas => {
-              const copy = Object.assign(document.createElement("canvas"), { width: canvas.width, height: canvas.height });
-              const context = copy.getContext("2d", { willReadFrequently: true });
-              context.drawImage(canvas, 0, 0);
-              const data = context.getImageData(0, 0, copy.width, copy.height).data;
-              const colors = new Set();
-              let sum = 0;
-              for (let i = 0; i < data.length; i += 4) {
-                colors.add(data[i] << 16 | data[i + 1] << 8 | data[i + 2]);
-                sum = (sum * 31 + data[i] + data[i + 1] * 7 + data[i + 2] * 13) % 1000003;
-              }
-              return [colors.size, sum];
-            }""")
-
-    def background(self):
-        return self.page.evaluate("getComputedStyle(document.body).backgroundColor")
-
-
-def brightness(color):
-    return sum(int(part) for part in re.findall(r"\d+", color)[:3])
+from browser import LAPTOP, brightness, run_checks
 
 
 def check_comparison(open_page):
@@ -289,35 +189,6 @@ CHECKS = [check_comparison, check_sizes, check_hover, check_wide_groups, check_z
           check_hostile_text, check_troubled_plans, check_steps, check_pipeline]  # fmt: skip
 
 
-def main():
-    make_pages, venv = sys.argv[1:3]
-    if CHROMIUM is None:
-        print("there is no Chromium on this system")
-        return SKIPPED
-    if sys.argv[3:] != ["inside"]:
-        enter_venv(venv)
-    from playwright.sync_api import sync_playwright
-
-    failed = 0
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        subprocess.run([make_pages, folder], check=True)
-        # A sandbox needs rights that containers lack; the pages are our own.
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=60_000)
-
-        def open_page(name, **context):
-            return Report(browser, pathlib.Path(folder, f"{name}.html"), **context)
-
-        for check in CHECKS:
-            try:
-                check(open_page)
-                print(f"ok      {check.__name__}: {check.__doc__}")
-            except Exception:
-                failed += 1
-                print(f"FAILED  {check.__name__}: {check.__doc__}")
-                traceback.print_exc()
-        browser.close()
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    make_pages, venv = sys.argv[1:3]
+    sys.exit(run_checks(lambda folder: subprocess.run([make_pages, folder], check=True), venv, CHECKS))

@@ -5,6 +5,7 @@
 
 #include "isochron/check/check.h"
 #include "isochron/core/json.h"
+#include "isochron/report/page_text.h"
 #include "isochron/report/report_json.h"
 #include "isochron/simulate/simulate.h"
 #include "tests/report/example_plans.h"

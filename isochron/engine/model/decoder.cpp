@@ -20,10 +20,10 @@ struct Decoder::Weights {
 
  private:
   [[nodiscard]] at::Tensor empty(at::IntArrayRef sizes) const;
-  at::Tensor add(const std::string& name, const at::Tensor& value);
+  at::Tensor add(const std::string& name, const at::Tensor& value, bool joined = false);
   at::Tensor add_norm(const std::string& name, std::int64_t size);
   Linear add_linear(const std::string& prefix, std::span<const std::string> names,
-                    std::vector<std::int64_t> parts, std::int64_t inputs, bool has_bias);
+                    const std::vector<std::int64_t>& parts, std::int64_t inputs, bool has_bias);
   std::shared_ptr<const Layer> add_layer(const std::string& prefix);
 };
 
@@ -31,33 +31,31 @@ at::Tensor Decoder::Weights::empty(at::IntArrayRef sizes) const {
   return at::empty(sizes, at::TensorOptions(options.device).dtype(options.dtype));
 }
 
-// Makes a leaf of its own out of memory that computation reads too.
-at::Tensor Decoder::Weights::add(const std::string& name, const at::Tensor& value) {
-  parameters.push_back({name, value.detach().requires_grad_()});
+at::Tensor Decoder::Weights::add(const std::string& name, const at::Tensor& value, bool joined) {
+  parameters.push_back({name, value.detach().requires_grad_(), joined});
   return parameters.back().value;
 }
 
 at::Tensor Decoder::Weights::add_norm(const std::string& name, std::int64_t size) {
-  const at::Tensor value = empty({size});
-  add(name + ".weight", value);
-  return value;
+  return add(name + ".weight", empty({size}));
 }
 
 Linear Decoder::Weights::add_linear(const std::string& prefix, std::span<const std::string> names,
-                                    std::vector<std::int64_t> parts, std::int64_t inputs,
+                                    const std::vector<std::int64_t>& parts, std::int64_t inputs,
                                     bool has_bias) {
   std::int64_t outputs = 0;
   for (const std::int64_t part : parts) outputs += part;
-  Linear linear;
-  linear.weight_ED = empty({outputs, inputs});
-  if (has_bias) linear.bias_E = empty({outputs});
   const auto add_parts = [&](const at::Tensor& whole, const std::string& suffix) {
     const auto slices = whole.split_with_sizes(parts);
-    for (std::size_t i = 0; i < names.size(); ++i) add(prefix + names[i] + suffix, slices[i]);
+    std::vector<at::Tensor> added;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      added.push_back(add(prefix + names[i] + suffix, slices[i], /*joined=*/i > 0));
+    }
+    return added;
   };
-  add_parts(linear.weight_ED, ".weight");
-  if (has_bias) add_parts(linear.bias_E, ".bias");
-  linear.parts = std::move(parts);
+  Linear linear;
+  linear.weights = add_parts(empty({outputs, inputs}), ".weight");
+  if (has_bias) linear.biases = add_parts(empty({outputs}), ".bias");
   return linear;
 }
 

@@ -28,6 +28,9 @@ struct PackedTokens {
 struct Parameter {
   std::string name;
   at::Tensor value;
+  // It lies in memory directly behind the parameter before it, because one product takes both:
+  // whoever moves one moves them together.
+  bool joined = false;
 };
 
 struct DecoderOptions {

@@ -9,13 +9,11 @@
 
 namespace isochron {
 
-// A matrix product with one or more named weights, which lie one behind the other in one tensor so
-// that a single product takes them all. These are not the parameters themselves, but share their
-// memory: gradients are computed by hand (see layer.h).
+// A matrix product with one or more named weights, which lie one behind the other in memory so that
+// a single product takes them all. Gradients are computed by hand (see layer.h).
 struct Linear {
-  at::Tensor weight_ED;
-  at::Tensor bias_E;                // undefined: none
-  std::vector<std::int64_t> parts;  // rows of each named weight; their sum is E
+  std::vector<at::Tensor> weights;  // the parameters: rows x D each
+  std::vector<at::Tensor> biases;   // of each weight; none: empty
 
   [[nodiscard]] at::Tensor forward(const at::Tensor& x_TD) const;
   // forward(x) + residual, in one pass.
@@ -24,6 +22,11 @@ struct Linear {
   // Appends the gradient of each named weight, then of each of their biases.
   void add_gradients(const at::Tensor& grad_TE, const at::Tensor& x_TD,
                      std::vector<at::Tensor>& gradients) const;
+
+ private:
+  [[nodiscard]] at::Tensor weight_ED() const;
+  [[nodiscard]] at::Tensor bias_E() const;
+  [[nodiscard]] std::vector<std::int64_t> rows() const;  // of each weight
 };
 
 }  // namespace isochron

@@ -27,8 +27,9 @@ struct BucketLayout {
 };
 
 // All parameters, in the reverse of their order, which is that of the forward: the order in which
-// a backward completes their gradients. A bucket ends where the next parameter would make its fp32
-// gradients larger than `bucket_bytes`, so a larger parameter has one of its own.
+// a backward completes their gradients. Joined parameters stay together, in their own order. A
+// bucket ends where the next parameter would make its fp32
+// gradients larger than `bucket_bytes`, so a larger one has a bucket of its own.
 [[nodiscard]] std::vector<BucketLayout> bucket_layouts(std::span<const Parameter> parameters,
                                                        std::int64_t num_ranks,
                                                        std::int64_t bucket_bytes);

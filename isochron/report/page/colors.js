@@ -38,9 +38,11 @@ function readColors() {
   colors = {ramp: costRamp(style), hatch: hatchPattern(value('hatch'))};
   for (const name
            of ['surface', 'text', 'muted', 'faint', 'rule', 'accent', 'bar', 'idle', 'bound', 'bad',
-               'sans']) {
+               'good', 'forward', 'backward', 'reduce', 'optimizer', 'other', 'sans']) {
     colors[name] = value(name);
   }
+  for (const kind of ['forward', 'backward', 'reduce', 'optimizer', 'other'])
+    colors[`${kind}-ink`] = value(`${kind}-ink`);
   colors.ruleStrong = value('rule-strong');
   colors.barSoft = value('bar-soft');
 }

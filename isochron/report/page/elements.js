@@ -1,5 +1,7 @@
 // Elements and canvases. Text becomes text nodes, whoever wrote it.
 
+const byId = (id) => document.getElementById(id);
+
 function element(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {

@@ -84,13 +84,12 @@ function followPointer(lane) {
 function neighbour(lane, block, key) {
   const {plan} = lane;
   if (!block) return plan.blocks[0] || null;
-  const row = block.group.first * plan.stages + block.stage;
+  const {row} = block;
   if (key === 'ArrowLeft' || key === 'ArrowRight') {
     const others = plan.blocksOfRow[row];
     return others[others.indexOf(block) + (key === 'ArrowRight' ? 1 : -1)] || block;
   }
-  const span = plan.stages === 1 ? block.group.size : 1;
-  const others = plan.blocksOfRow[key === 'ArrowDown' ? row + span : row - 1];
+  const others = plan.blocksOfRow[key === 'ArrowDown' ? row + block.rowSpan : row - 1];
   if (!others || others.length === 0) return block;
   const middle = (block.begin + block.end) / 2;
   return others.find((each) => each.end > middle) || others[others.length - 1];
@@ -100,7 +99,7 @@ function bringIntoView(block, plan) {
   const span = view.end - view.begin;
   if (block.begin < view.begin || block.end > view.end)
     setTimes(block.begin - span / 8, block.begin + (7 * span) / 8);
-  const row = (block.group.first * plan.stages + block.stage) / plan.rows;
+  const row = block.row / plan.rows;
   const tall = view.bottom - view.top;
   if (row < view.top || row + 1 / plan.rows > view.bottom) setRows(row - tall / 2, row + tall / 2);
 }
@@ -139,11 +138,9 @@ function followKeys(lane) {
     select(lane, block);
     bringIntoView(block, lane.plan);
     const box = lane.canvas.getBoundingClientRect();
-    const row = block.group.first * lane.plan.stages + block.stage;
     showBlockTip(
         lane, block, box.left + clamp(xOf(block.begin, box.width), gutter, box.width),
-        box.top + yOf(row + 1, lane.plan.rows, box.height));
-    lane.announce.textContent = `${blockTitle(block, lane.plan)}, ${
-        plural(block.group.sequences.length, 'sequence')}, ${timeText(block.group.cost_ns)}`;
+        box.top + yOf(block.row + 1, lane.plan.rows, box.height));
+    lane.announce.textContent = blockWords(block, lane.plan);
   }
 }

@@ -1,109 +1,67 @@
-// The timelines: one lane per plan, ranks (or stages of ranks) from top to bottom.
+// The timelines: one lane per plan or run, ranks from top to bottom, each of one or several lines.
+//
+// A lane draws {blocks, blocksOfRow, rows, ranks, lines, marks, step_ns, name}. How a block looks is
+// the page's: rectanglesOf(block, plan, width, height) and drawBlock(..).
 
-let dearest = 1;
-const colorOf = (cost) => colors.ramp[Math.round(63 * clamp(cost / dearest, 0, 1))];
-
-function laneHeight(plan) {
-  const most = plans.length >= 3 ? 320 : plans.length === 2 ? 420 : 560;
-  return Math.round(clamp(plan.rows * (plans.length >= 3 ? 26 : 34), 44, most));
+function laneHeight(plan, numLanes) {
+  const most = (numLanes >= 3 ? 320 : numLanes === 2 ? 420 : 560) * (plan.lines.length > 1 ? 1.3 : 1);
+  return Math.round(clamp(plan.rows * (numLanes >= 3 ? 26 : 34), 44, most));
 }
 
-// Block rectangles in pixels: one over all rows of a group, or one per rank where stages lie
-// between them.
-function* rectanglesOf(block, plan, width, height) {
-  const left = xOf(block.begin, width);
-  const right = xOf(block.end, width);
-  const rowHeight = yOf(1, plan.rows, height) - yOf(0, plan.rows, height);
-  const pieces = plan.stages === 1 ? 1 : block.group.size;
-  for (let i = 0; i < pieces; ++i) {
-    const row = (block.group.first + i) * plan.stages + block.stage;
-    const rows = plan.stages === 1 ? block.group.size : 1;
-    const exactTop = yOf(row, plan.rows, height);
-    // Of the rows that share a pixel the first is drawn.
-    const isShadowed =
-        rows * rowHeight < 1 && Math.floor(exactTop) === Math.floor(exactTop - rows * rowHeight);
-    const top = rowHeight < 1 ? Math.floor(exactTop) : Math.round(exactTop);
-    const bottom = Math.max(top + 1, Math.round(yOf(row + rows, plan.rows, height)));
-    const gapX = right - left > 4 ? 1 : 0;
-    const gapY = bottom - top > 6 ? 1 : 0;
-    yield {
-      x: left,
-      y: top,
-      w: Math.max(right - left - gapX, 0.4),
-      h: bottom - top - gapY,
-      isShadowed
-    };
-  }
+// The canvas of a lane under its head, with pointer and keys.
+function addPlot(lane, numLanes) {
+  const {plan} = lane;
+  const label =
+      `Timeline of ${plan.name}: ${plural(plan.ranks, 'rank')}, ${timeText(plan.step_ns)}`;
+  lane.canvas = element('canvas', {
+    class: 'plot',
+    tabIndex: 0,
+    role: 'application',
+    'aria-roledescription': 'timeline',
+    'aria-label': label
+  });
+  lane.canvas.style.height = `${laneHeight(plan, numLanes)}px`;
+  lane.announce = element('span', {class: 'visually-hidden', 'aria-live': 'polite'});
+  lane.outlines = element('canvas', {class: 'outlines', 'aria-hidden': 'true'});
+  lane.node.append(element('div', {class: 'plots'}, lane.canvas, lane.outlines), lane.announce);
+  followPointer(lane);
+  followKeys(lane);
 }
 
-function drawBlock(context, block, plan, width, height, clip) {
-  for (const rect of rectanglesOf(block, plan, width, height)) {
-    if (rect.isShadowed || rect.x > clip.right || rect.x + rect.w < clip.left || rect.y > height ||
-        rect.y + rect.h < 0)
-      continue;
-    const left = Math.max(rect.x, clip.left);
-    const w = Math.min(rect.x + rect.w, clip.right) - left;
-    if (block.group.sequences.length === 0) {
-      context.strokeStyle = colors.faint;
-      context.lineWidth = 1;
-      context.setLineDash([2, 2]);
-      if (rect.h > 3)
-        context.strokeRect(left + 0.5, rect.y + 0.5, Math.max(w - 1, 0.5), rect.h - 1);
-      context.setLineDash([]);
-      continue;
-    }
-    const color = colorOf(block.group.cost_ns);
-    context.globalAlpha = plan.isInvalid ? 0.4 : 1;
-    context.fillStyle = color.fill;
-    context.fillRect(left, rect.y, w, rect.h);
-    context.globalAlpha = 1;
-    drawForwardShade(context, block, rect, left, w, width);
-    if (plan.isInvalid) {
-      context.fillStyle = colors.hatch;
-      context.fillRect(left, rect.y, w, rect.h);
-    } else {
-      drawLabel(context, block, plan, {x: left, y: rect.y, w, h: rect.h}, color.ink);
-    }
-  }
+// Puts lanes on the page, on one axis that ends at `last`. Those without a canvas have nothing to
+// draw.
+function showLanes(all, last) {
+  fillWith(byId('lanes'), ...all.map((lane) => lane.node));
+  lanes = all.filter((lane) => lane.canvas);
+  byId('axis').hidden = lanes.length === 0;
+  lastTime = Math.max(1, last);
+  Object.assign(view, {begin: 0, end: lastTime, top: 0, bottom: 1});
+  byId('detail').hidden = true;
 }
 
-function drawForwardShade(context, block, rect, left, w, width) {
-  if (block.direction === 1) return;
-  const end = block.seam === null ? left + w : Math.min(xOf(block.seam, width), left + w);
-  if (end <= left) return;
-  if (block.direction === -1 && rect.w < 6) return;
-  context.globalAlpha = block.direction === -1 ? 0.13 : 0.36;
-  context.fillStyle = colors.surface;
-  context.fillRect(left, rect.y, end - left, rect.h);
-  context.globalAlpha = 1;
-}
-
-function drawLabel(context, block, plan, rect, ink) {
-  if (rect.h < 10.5 || rect.w < 16) return;
-  const size = `×${block.group.size}`;
-  const slot = plan.stages > 1 ? `${block.group.slot}${block.direction === 0 ? 'F' : 'B'}` : '';
-  const candidates = plan.stages > 1 ? [`${slot} ${size}`, slot] : [
-    `${size}  ${plural(block.group.sequences.length, 'sequence')}  ${
-        timeText(block.group.cost_ns)}`,
-    `${size}  ${timeText(block.group.cost_ns)}`, size
-  ];
-  context.font = font(Math.min(12, rect.h > 15 ? 11.5 : 9.5), 560);
-  const text = candidates.find((each) => context.measureText(each).width + 10 <= rect.w);
-  if (!text) return;
-  context.fillStyle = ink;
-  context.textAlign = 'left';
-  context.fillText(text, rect.x + 5, rect.y + rect.h / 2 + 0.5);
+// At most once a frame: wheels and pointers report more often.
+let isRedrawPending = false;
+function redrawTimeline() {
+  if (isRedrawPending) return;
+  isRedrawPending = true;
+  requestAnimationFrame(() => {
+    isRedrawPending = false;
+    drawAxis();
+    for (const lane of lanes) drawLane(lane);
+  });
 }
 
 function drawRankNumbers(context, plan, height) {
-  const rankHeight = yOf(plan.stages, plan.rows, height) - yOf(0, plan.rows, height);
+  const lines = plan.lines.length;
+  const rankHeight = yOf(lines, plan.rows, height) - yOf(0, plan.rows, height);
+  const hasLineNames = lines > 1 && rankHeight / lines >= 11;
   let step = 1;
   while (step * rankHeight < 13) step *= 2;
   context.textAlign = 'right';
   for (let rank = 0; rank < plan.ranks; ++rank) {
-    const top = yOf(rank * plan.stages, plan.rows, height);
+    const top = yOf(rank * lines, plan.rows, height);
     if (top > height || top + rankHeight < 0) continue;
-    if (plan.stages > 1 && rank > 0 && rankHeight > 8) {
+    if (lines > 1 && rank > 0 && rankHeight > 8) {
       context.fillStyle = colors.rule;
       context.fillRect(0, Math.round(top), 100000, 1);
     }
@@ -114,16 +72,15 @@ function drawRankNumbers(context, plan, height) {
       context.font = font(10.5);
       context.fillStyle = colors.muted;
       context.fillText(
-          String(rank), gutter - (plan.stages > 1 && rankHeight / plan.stages >= 11 ? 26 : 9),
-          middle);
+          String(rank), gutter - (hasLineNames ? 26 : 9), middle);
     }
-    if (plan.stages > 1 && rankHeight / plan.stages >= 11) {
-      for (let stage = 0; stage < plan.stages; ++stage) {
-        const y = yOf(rank * plan.stages + stage + 0.5, plan.rows, height);
+    if (hasLineNames) {
+      plan.lines.forEach((name, line) => {
         context.font = font(9.5);
         context.fillStyle = colors.faint;
-        context.fillText(`s${stage}`, gutter - 6, y);
-      }
+        context.fillText(
+            name, gutter - 6, yOf(rank * lines + line + 0.5, plan.rows, height));
+      });
     }
   }
 }
@@ -145,9 +102,7 @@ function drawLane(lane) {
       if (block.begin <= view.end && block.end >= view.begin)
         drawBlock(context, block, plan, width, height, clip);
     }
-    drawMark(context, plan.step_ns, width, height, clip, colors.text, []);
-    if (plan.bound_ns > 0)
-      drawMark(context, plan.bound_ns, width, height, clip, colors.bound, [4, 3]);
+    for (const mark of plan.marks) drawMark(context, mark, width, height, clip);
   });
   drawOutlines(lane);
 }
@@ -162,12 +117,12 @@ function drawOutlines(lane) {
   });
 }
 
-function drawMark(context, time, width, height, clip, color, dash) {
-  const x = xOf(time, width);
+function drawMark(context, mark, width, height, clip) {
+  const x = xOf(mark.time, width);
   if (x < clip.left || x > clip.right + 1) return;
-  context.strokeStyle = color;
+  context.strokeStyle = mark.color();
   context.lineWidth = 1.5;
-  context.setLineDash(dash);
+  context.setLineDash(mark.dash);
   context.beginPath();
   context.moveTo(x, 0);
   context.lineTo(x, height);
@@ -186,6 +141,7 @@ function outlineBlock(context, block, plan, width, height, clip) {
   }
 }
 
+// What is drawn at a point; of blocks that lie in each other the inner one.
 function blockAt(lane, x, y) {
   const {plan, canvas} = lane;
   const width = canvas.clientWidth;
@@ -197,8 +153,8 @@ function blockAt(lane, x, y) {
   let best = null;
   for (const block of plan.blocksOfRow[row] || []) {
     if (block.begin - slack > time) break;
-    if (block.end + slack >= time) best = block;
-    if (block.begin <= time && time < block.end) return block;
+    const isInside = block.begin <= time && time < block.end;
+    if (isInside || (best === null && block.end + slack >= time)) best = block;
   }
   return best;
 }

@@ -28,8 +28,7 @@ const clockScales = [[1e9, 's'], [1e6, 'ms'], [1e3, 'µs'], [1, 'ns']];
 const plainScales = [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k'], [1, '']];
 const byteScales =
     [[2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB'], [1, 'B']];
-// The preset `verl` counts workload, not nanoseconds.
-const hasClock = () => plans.some((plan) => plan.cost !== 'verl');
+// hasClock() of the page: whether its times are nanoseconds.
 const timeParts = (ns) => scaledText(ns, hasClock() ? clockScales : plainScales);
 const byteParts = (bytes) => scaledText(bytes, byteScales);
 const join = ([number, unit]) => (unit ? `${number} ${unit}` : number);

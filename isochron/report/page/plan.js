@@ -1,5 +1,13 @@
 // A plan as it is drawn: blocks on rows, and the sums that the summary shows.
 
+const entries = reportData.entries;
+const numSteps = Math.max(0, ...entries.map((entry) => entry.steps.length));
+let plans = [];  // of the chosen step, one per entry
+let shownStep = 0;
+
+// The preset `verl` counts workload, not nanoseconds.
+const hasClock = () => plans.some((plan) => plan.cost !== 'verl');
+
 // What is drawn of a group: without stages forward and backward are one block with a seam.
 function blocksOf(step) {
   const blocks = [];
@@ -15,6 +23,8 @@ function blocksOf(step) {
       continue;
     }
     const block = {group: step.groups[group], stage, chunk, direction, begin, end, seam: null};
+    block.row = block.group.first * step.stages + stage;
+    block.rowSpan = step.stages === 1 ? block.group.size : 1;
     blocks.push(block);
     if (direction === 0) open.set(key, block);
   }
@@ -43,9 +53,6 @@ function tokenCounts(step) {
   return counts;
 }
 
-const lengthOf = (step, id) =>
-    (id < step.lengths.length ? step.lengths[id] : 2);  // padding rows have 2
-
 function preparedPlan(entry, index) {
   const step = entry.steps[index];
   if (!step) return null;
@@ -58,6 +65,13 @@ function preparedPlan(entry, index) {
     blocks,
     filled,
     rows,
+    lines: step.stages === 1 ? [''] : Array.from({length: step.stages}, (_, i) => `s${i}`),
+    marks: [
+      {time: step.step_ns, color: () => colors.text, dash: []},
+      ...(step.bound_ns > 0 ?
+              [{time: step.bound_ns, color: () => colors.bound, dash: [4, 3], name: 'bound'}] :
+              [])
+    ],
     blocksOfRow: blocksByRow(step, blocks),
     hasTimeline: step.groups.length > 0,
     isInvalid: step.violation !== '',
@@ -69,5 +83,6 @@ function preparedPlan(entry, index) {
   };
 }
 
+const hasFigures = (plan) => plan.hasTimeline;
 // An entry that others are measured against: it has a time, and nothing is wrong with it.
 const isSound = (plan) => plan.hasTimeline && !plan.isInvalid;

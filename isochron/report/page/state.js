@@ -1,11 +1,8 @@
-// Draws the report from the JSON in #report-data. Names and reasons come from files of others: text
-// reaches the page through textContent and canvas text alone, never as markup.
+// What every page has: its data, JSON in #report-data, and what is drawn at the moment. Names and
+// reasons come from files of others: text reaches the page through textContent and canvas text alone,
+// never as markup.
 
-const byId = (id) => document.getElementById(id);
-const entries = JSON.parse(byId('report-data').textContent).entries;
-const numSteps = Math.max(0, ...entries.map((entry) => entry.steps.length));
-let plans = [];  // of the chosen step, one per entry
+const reportData = JSON.parse(byId('report-data').textContent);
 let lanes = [];
 let redrawCharts = [];
 let colors = {};
-let shownStep = 0;

@@ -1,4 +1,4 @@
-// The numbers of the plans: heading, banners, figures, and the table that compares them.
+// The numbers of the plans: heading, banners, and what is measured of each.
 
 const metrics = [
   {
@@ -56,86 +56,17 @@ const metrics = [
   },
 ];
 
-function deltaOf(metric, plan, before) {
-  if (!before || before === plan || metric.delta !== 'relative' || !isSound(plan)) return null;
-  const from = metric.value(before);
-  const to = metric.value(plan);
-  if (!from || to === null) return null;
-  const change = to / from - 1;
-  const text = Math.abs(change) < 0.0005 ?
-      '±0 %' :
-      `${change < 0 ? '−' : '+'}${percentText(Math.abs(change))}`;
-  return {text, kind: Math.abs(change) < 0.01 ? '' : change < 0 ? 'better' : 'worse'};
-}
-
 function statusPill(plan) {
   const status = plan.isInvalid ? 'invalid' : plan.status;
   return element('span', {class: `pill ${status}`}, status);
 }
 
-function drawFigures(after, before) {
-  fillWith(
-      byId('figures'),
-      ...metrics.filter((metric) => metric.key && after && after.hasTimeline).flatMap((metric) => {
-        const value = metric.value(after);
-        if (value === null) return [];
-        const [number, unit] = metric.parts ? metric.parts(value) : [metric.text(value), ''];
-        const shown = element('div', {class: 'value'}, number);
-        if (unit) shown.append(element('small', {}, ` ${unit}`));
-        const delta = element('div', {class: 'delta'});
-        const change = deltaOf(metric, after, before);
-        if (change)
-          delta.append(
-              element('span', {class: change.kind}, change.text), ` against ${before.name}`);
-        else if (before && metric.value(before) !== null)
-          delta.append(`${metric.text(metric.value(before))} in ${before.name}`);
-        return [element(
-            'div', {class: 'figure'}, element('div', {class: 'name'}, metric.name), shown, delta)];
-      }));
-}
-
-// A row of the table: a value of each plan and, beside it, its change.
-const comparisonRow = (name, note, cells) =>
-    element('tr', {}, element('th', {scope: 'row', title: note}, name), ...cells.flat());
-const plainCells = (content) => plans.map(
-    (plan) => [element('td', {class: 'value'}, content(plan)), element('td', {class: 'change'})]);
-
-function metricCells(metric, before) {
-  return plans.map((plan) => {
-    const value = plan.hasTimeline ? metric.value(plan) : null;
-    const change = value === null ? null : deltaOf(metric, plan, before);
-    return [
-      element(
-          'td', {class: value === null || plan.isInvalid ? 'value void' : 'value'},
-          value === null ? '–' : metric.text(value)),
-      element('td', {class: `change ${change ? change.kind : ''}`}, change ? change.text : '')
-    ];
-  });
-}
-
-function drawComparison(before) {
-  byId('comparison-heading').textContent = plans.length > 1 ? 'Side by side' : 'In numbers';
-  const head = element(
-      'tr', {},
-      element('th', {scope: 'col'}, element('span', {class: 'visually-hidden'}, 'Quantity')),
-      ...plans.flatMap(
-          (plan) => [element('th', {scope: 'col'}, plan.name), element('td', {class: 'change'})]));
-  fillWith(
-      byId('comparison'), element('caption', {class: 'visually-hidden'}, 'The plans side by side'),
-      element('thead', {}, head),
-      element(
-          'tbody', {}, comparisonRow('Status', '', plainCells(statusPill)),
-          comparisonRow(
-              'Context', 'ranks that share a sequence', plainCells((plan) => plan.context)),
-          ...metrics.map(
-              (metric) =>
-                  comparisonRow(metric.name, metric.note || '', metricCells(metric, before)))));
-}
+const planRows = () =>
+    [comparisonRow('Status', '', plainCells(plans, statusPill)),
+     comparisonRow(
+         'Context', 'ranks that share a sequence', plainCells(plans, (plan) => plan.context))];
 
 function drawBanners() {
-  const banner = (kind, title, text) => element(
-      'div', {class: `banner ${kind}`, role: kind ? 'note' : 'alert'}, element('strong', {}, title),
-      element('span', {}, text));
   const banners = plans.flatMap((plan) => {
     if (plan.isInvalid) return [banner('', `${plan.name} is invalid`, plan.violation)];
     if (plan.status === 'infeasible')
@@ -152,10 +83,7 @@ function drawBanners() {
 
 function drawHeading() {
   const plan = plans[plans.length - 1];
-  const names = plans.map((each) => each.name);
-  const title = names.length === 1 ? names[0] :
-      names.length <= 3 ? `${names[names.length - 1]} against ${names.slice(0, -1).join(' and ')}` :
-                          `${names.length} plans side by side`;
+  const title = titleOf(plans.map((each) => each.name));
   byId('title').textContent = title;
   document.title = `${title} · isochron`;
   const facts = [

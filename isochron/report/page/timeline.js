@@ -18,21 +18,7 @@ function laneOf(plan, before) {
         'p', {class: 'empty'}, plan.violation || plan.reason || 'There is nothing to draw.'));
     return lane;
   }
-  const label =
-      `Timeline of ${plan.name}: ${plural(plan.ranks, 'rank')}, ${timeText(plan.step_ns)}`;
-  lane.canvas = element('canvas', {
-    class: 'plot',
-    tabIndex: 0,
-    role: 'application',
-    'aria-roledescription': 'timeline',
-    'aria-label': label
-  });
-  lane.canvas.style.height = `${laneHeight(plan)}px`;
-  lane.announce = element('span', {class: 'visually-hidden', 'aria-live': 'polite'});
-  lane.outlines = element('canvas', {class: 'outlines', 'aria-hidden': 'true'});
-  lane.node.append(element('div', {class: 'plots'}, lane.canvas, lane.outlines), lane.announce);
-  followPointer(lane);
-  followKeys(lane);
+  addPlot(lane, plans.length);
   return lane;
 }
 
@@ -57,25 +43,8 @@ function drawLegend() {
 
 function buildLanes(before) {
   const all = plans.map((plan) => laneOf(plan, before));
-  fillWith(byId('lanes'), ...all.map((lane) => lane.node));
-  lanes = all.filter((lane) => lane.canvas);
-  byId('axis').hidden = lanes.length === 0;
+  const drawn = plans.filter((plan) => plan.hasTimeline);
   dearest = Math.max(
-      1, largest(lanes.map((lane) => largest(lane.plan.filled.map((group) => group.cost_ns)))));
-  lastTime =
-      Math.max(1, largest(lanes.map((lane) => Math.max(lane.plan.step_ns, lane.plan.bound_ns))));
-  Object.assign(view, {begin: 0, end: lastTime, top: 0, bottom: 1});
-  byId('detail').hidden = true;
-}
-
-// At most once a frame: wheels and pointers report more often.
-let isRedrawPending = false;
-function redrawTimeline() {
-  if (isRedrawPending) return;
-  isRedrawPending = true;
-  requestAnimationFrame(() => {
-    isRedrawPending = false;
-    drawAxis();
-    for (const lane of lanes) drawLane(lane);
-  });
+      1, largest(drawn.map((plan) => largest(plan.filled.map((group) => group.cost_ns)))));
+  showLanes(all, largest(drawn.map((plan) => Math.max(plan.step_ns, plan.bound_ns))));
 }

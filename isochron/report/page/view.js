@@ -59,7 +59,9 @@ function ticks(from, to, width, gap) {
   const step = power * ([1, 2, 5, 10].find((factor) => factor * power >= rough) || 10);
   const found = [];
   const first = Math.ceil(from / step - 1e-9) + 0;  // + 0: never -0
-  for (let i = first; i * step <= to * (1 + 1e-12); ++i) found.push(i * step);
+  // Beyond 2^53 counting stands still.
+  for (let i = first; i * step <= to * (1 + 1e-12) && found.length < 1000; ++i)
+    found.push(i * step);
   return {step, found};
 }
 
@@ -73,7 +75,7 @@ function tickText(time, step, longest) {
 function drawAxis() {
   const canvas = byId('axis');
   paint(canvas, (context, width, height) => {
-    const bound = boundLabel(context, width);
+    const mark = markLabel(context, width);
     const {step, found} = ticks(view.begin, view.end, plotWidth(width), 92);
     context.font = font(11);
     context.textAlign = 'center';
@@ -83,33 +85,33 @@ function drawAxis() {
       context.fillRect(Math.round(x), height - 5, 1, 5);
       const text = tickText(time, step, view.end);
       const half = context.measureText(text).width / 2;
-      if (bound && Math.abs(x - bound.centre) < half + bound.half) continue;
+      if (mark && Math.abs(x - mark.centre) < half + mark.half) continue;
       context.fillStyle = colors.muted;
       context.fillText(text, clamp(x, gutter - 8 + half, width - half - 4), height / 2 - 2);
     }
-    if (bound) {
+    if (mark) {
       context.font = font(11, 600);
-      context.fillStyle = colors.bound;
-      context.fillText(bound.text, bound.centre, height / 2 - 2);
-      context.fillRect(Math.round(bound.x) - 0.5, height - 6, 1.5, 6);
+      context.fillStyle = mark.color;
+      context.fillText(mark.text, mark.centre, height / 2 - 2);
+      context.fillRect(Math.round(mark.x) - 0.5, height - 6, 1.5, 6);
     }
   });
   canvas.dataset.span = `${view.begin} ${view.end}`;
 }
 
-// Where the lower bound is written on the axis; null if it is out of sight.
-function boundLabel(context, width) {
-  const bound = sharedBound();
-  const x = bound === null ? -1 : xOf(bound, width);
+// Where the named mark is written on the axis; null if it is out of sight.
+function markLabel(context, width) {
+  const mark = sharedMark();
+  const x = mark === null ? -1 : xOf(mark.time, width);
   if (x < gutter || x > width - margin + 1) return null;
-  const text = `bound ${timeText(bound)}`;
+  const text = `${mark.name} ${timeText(mark.time)}`;
   context.font = font(11, 600);
   const half = context.measureText(text).width / 2 + 8;
-  return {x, text, half, centre: clamp(x, gutter + half, width - half)};
+  return {x, text, half, color: mark.color(), centre: clamp(x, gutter + half, width - half)};
 }
 
-// The bound of all lanes, if they agree.
-function sharedBound() {
-  const bounds = new Set(lanes.map((lane) => lane.plan.bound_ns).filter((bound) => bound > 0));
-  return bounds.size === 1 ? [...bounds][0] : null;
+// The mark with a name that all lanes agree on.
+function sharedMark() {
+  const named = lanes.flatMap((lane) => lane.plan.marks.filter((mark) => mark.name));
+  return new Set(named.map((mark) => mark.time)).size === 1 ? named[0] : null;
 }

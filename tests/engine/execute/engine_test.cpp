@@ -80,7 +80,8 @@ TEST_F(OneRankEngine, MeasuresWhatItDid) {
 }
 
 TEST_F(OneRankEngine, SaysWhyThereIsNoPlan) {
-  Batch batch = {.lengths = {4, 17}};
+  Batch batch;
+  batch.lengths = {4, 17};
   EXPECT_THAT([&] { (void)engine_.plan(batch, Pass::train); },
               ThrowsMessage<std::invalid_argument>(
                   testing::AllOf(testing::HasSubstr("[engine] there is no plan for these rows: "),

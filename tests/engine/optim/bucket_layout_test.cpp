@@ -28,5 +28,17 @@ TEST(BucketLayout, BeginsAnotherBucketWhereOneIsFullOrTheTypeChanges) {
   EXPECT_EQ(layouts[2].slices, (std::vector<BucketSlice>{{1, 0, 64}, {0, 64, 64}}));
 }
 
+TEST(BucketLayout, KeepsJoinedParametersTogetherInTheirOwnOrder) {
+  std::vector<Parameter> parameters{parameter(64), parameter(10), parameter(20), parameter(30),
+                                    parameter(5)};
+  parameters[2].joined = true;
+  parameters[3].joined = true;
+  const auto layouts = bucket_layouts(parameters, 1, 40 * 4);
+  ASSERT_EQ(layouts.size(), 3u);
+  EXPECT_EQ(layouts[0].slices, (std::vector<BucketSlice>{{4, 0, 5}}));
+  EXPECT_EQ(layouts[1].slices, (std::vector<BucketSlice>{{1, 0, 10}, {2, 10, 20}, {3, 30, 30}}));
+  EXPECT_EQ(layouts[2].slices, (std::vector<BucketSlice>{{0, 0, 64}}));
+}
+
 }  // namespace
 }  // namespace isochron

@@ -14,12 +14,13 @@ Decoder make_tiny_model(const TinyModel& model) {
                   .layers = 2,
                   .heads = 4,
                   .kv_heads = 2,
-                  .head_dim = 6,
+                  .head_dim = model.head_dim,
                   .ffn = 24,
                   .vocabulary = tiny_vocabulary,
                   .tied_head = model.tied,
                   .qk_norm = true};
-  Decoder decoder(config, {.dtype = model.dtype, .recompute = model.recompute});
+  Decoder decoder(config,
+                  {.device = model.device, .dtype = model.dtype, .recompute = model.recompute});
   Random random(model.seed);
   const at::NoGradGuard no_grad;
   for (const Parameter& parameter : decoder.parameters()) {

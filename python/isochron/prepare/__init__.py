@@ -1,0 +1,1 @@
+"""Conversations into tokenised rows: `python -m isochron.prepare` (docs/data.md)."""
