@@ -13,8 +13,7 @@ Verb add_train(CLI::App& program) {
   CLI::App* flags = add_train_flags(program, *arguments);
   return {.flags = flags, .run = [arguments]() -> ExitCode {
             throw std::runtime_error(
-                "[train] this program was built without the engine; `make build ENGINE=1` builds "
-                "it");
+                "[train] this program was built without the engine; `make build` builds it in");
           }};
 }
 

@@ -21,7 +21,9 @@ std::string gib(std::int64_t bytes) {
   return fmt::format("{:8.2f} GiB", static_cast<double>(bytes) / (1 << 30));
 }
 
-std::string seconds(Nanoseconds ns) { return fmt::format("{:.3f} s", static_cast<double>(ns) / 1e9); }
+std::string seconds(Nanoseconds ns) {
+  return fmt::format("{:.3f} s", static_cast<double>(ns) / 1e9);
+}
 
 // A shape out of a model folder, checked like the model itself.
 ModelShape shape_in(const std::string& folder) {
@@ -57,8 +59,7 @@ ExpectedMemory expected_memory(const Recipe& recipe, const ModelShape& model, st
       .weights = 2 * width * parameters,
       .gradients = 4 * parameters,
       .optimizer = state_bytes(parameters, ranks) - 6 * parameters,
-      .activations =
-          width * tokens * activation_bytes_per_token(model, recipe.engine.recompute),
+      .activations = width * tokens * activation_bytes_per_token(model, recipe.engine.recompute),
       .logits = logits_bytes(model, std::min(tokens, recipe.engine.loss_chunk)),
       .reserve = hardware ? hardware->hbm_bytes / 10 : 0};
   return memory;
