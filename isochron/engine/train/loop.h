@@ -10,7 +10,7 @@
 #include "isochron/engine/metrics/step_log.h"
 #include "isochron/engine/train/horizon.h"
 #include "isochron/engine/train/learning_rate.h"
-#include "isochron/engine/train/run_record.h"
+#include "isochron/engine/train/run_recorder.h"
 #include "isochron/engine/train/task.h"
 
 namespace isochron {
@@ -20,7 +20,7 @@ struct TrainingRun {
   Engine& engine;
   Checkpoints& checkpoints;
   StepLog& log;
-  RunRecord& record;
+  RunRecorder& record;
   const Horizon& horizon;
   const LearningRate& learning_rate;
   std::function<bool()> is_stop_wanted;  // by whoever started this process

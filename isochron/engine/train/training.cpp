@@ -181,8 +181,8 @@ void run_training(const Recipe& recipe, const Place& place, const Surroundings& 
   for (const std::string& notice : resumed.notices) log->note(notice);
   for (const std::string& notice : restored.notices) log->note(notice);
 
-  RunRecord record(run_folder, place, {.model = config.shape, .hardware = hardware}, resumed.step,
-                   restored.counters, *log);
+  RunRecorder record(run_folder, place, {.model = config.shape, .hardware = hardware}, resumed.step,
+                     restored.counters, *log);
   const LearningRate learning_rate(recipe.optim, data.horizon.num_steps);
   train(task,
         TrainingRun{.engine = engine,

@@ -1,4 +1,4 @@
-#include "isochron/engine/train/run_record.h"
+#include "isochron/engine/train/run_recorder.h"
 
 #include <fmt/format.h>
 
@@ -30,8 +30,8 @@ void write_plan(const fs::path& path, const StepPlan& plan) {
 
 }  // namespace
 
-RunRecord::RunRecord(fs::path run_folder, const Place& place, Machine machine,
-                     std::int64_t last_step, const RunCounters& counters, StepLog& log)
+RunRecorder::RunRecorder(fs::path run_folder, const Place& place, Machine machine,
+                         std::int64_t last_step, const RunCounters& counters, StepLog& log)
     : run_folder_(std::move(run_folder)),
       writes_plans_(place.rank == 0),
       machine_(std::move(machine)),
@@ -41,9 +41,9 @@ RunRecord::RunRecord(fs::path run_folder, const Place& place, Machine machine,
   if (writes_plans_) fs::create_directories(run_folder_ / "plans");
 }
 
-void RunRecord::add(std::int64_t step, std::size_t index,
-                    std::chrono::system_clock::time_point begin, const StepPlan& plan,
-                    const StepResult& result, const Tracer& tracer) {
+void RunRecorder::add(std::int64_t step, std::size_t index,
+                      std::chrono::system_clock::time_point begin, const StepPlan& plan,
+                      const StepResult& result, const Tracer& tracer) {
   trace_.write(step, begin, tracer.scopes());
   if (writes_plans_) {
     const std::string name = index == 0 ? fmt::format("step_{}.json", step)
@@ -60,13 +60,13 @@ void RunRecord::add(std::int64_t step, std::size_t index,
   add_counters();
 }
 
-void RunRecord::add_nothing(std::int64_t step) {
+void RunRecorder::add_nothing(std::int64_t step) {
   ++counters_.skipped_updates;
   log_.note(fmt::format("step {}: the batch has no trained token, no weight was changed", step));
   add_counters();
 }
 
-void RunRecord::add_counters() {
+void RunRecorder::add_counters() {
   log_.add({{"train/total_tokens(B)", static_cast<double>(counters_.total_tokens) / 1e9},
             {"train/skipped_updates", static_cast<double>(counters_.skipped_updates)}});
 }

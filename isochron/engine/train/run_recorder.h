@@ -24,10 +24,10 @@ struct RunCounters {
 
 // What a run leaves behind of every update: numbers, the plan, what was measured. Plans are written
 // by rank 0, traces by every rank.
-class RunRecord {
+class RunRecorder {
  public:
-  RunRecord(std::filesystem::path run_folder, const Place& place, Machine machine,
-            std::int64_t last_step, const RunCounters& counters, StepLog& log);
+  RunRecorder(std::filesystem::path run_folder, const Place& place, Machine machine,
+              std::int64_t last_step, const RunCounters& counters, StepLog& log);
 
   [[nodiscard]] const RunCounters& counters() const { return counters_; }
 
