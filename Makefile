@@ -14,7 +14,7 @@ export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := true
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: run test build bench format lint docs clean
+.PHONY: run test build bench mutations format lint docs clean
 
 run: build
 	build/isochron plan --lengths builtin:1024 --ranks 64 --capacity 16384 --context dynamic --json build/plan.json
@@ -42,6 +42,12 @@ bench:
 	cmake --build --preset bench -j $(JOBS) --target planner_bench plan_bench
 	$(PYTHON) bench/compare.py --program build-bench/bench/planner_bench --lengths "$(LENGTHS)"
 	$(PYTHON) bench/compare_plans.py --program build-bench/bench/plan_bench --lengths "$(LENGTHS)"
+
+# Breaks the engine on purpose: every mutation must fail the tests. Takes a quarter of an hour.
+mutations:
+	cmake/setup.sh program engine tests
+	cmake --preset engine -DISOCHRON_BUILD_TESTS=ON
+	$(PYTHON) tests/engine/mutations.py build --jobs $(JOBS)
 
 format:
 	cmake/setup.sh lint

@@ -12,6 +12,7 @@
 #include "apps/isochron/option_flags.h"
 #include "apps/isochron/output_file.h"
 #include "apps/isochron/plan_file.h"
+#include "apps/isochron/progress.h"
 #include "apps/isochron/run_folder.h"
 #include "apps/isochron/verb.h"
 #include "isochron/check/check.h"
@@ -77,8 +78,18 @@ ExitCode report_plans(const std::vector<std::string>& paths, const std::string& 
   return exit_done;
 }
 
+std::vector<RunRecord> read_with_progress(const std::vector<std::string>& folders) {
+  constexpr std::int64_t mb = 1'000'000;
+  Progress progress = standard_progress("MB", run_bytes(folders) / mb);
+  std::int64_t bytes = 0;
+  return read_run_folders(folders, [&](std::size_t more) {
+    bytes += static_cast<std::int64_t>(more);
+    progress.set_done(bytes / mb);
+  });
+}
+
 ExitCode report_runs(const std::vector<std::string>& folders, const std::string& output) {
-  const std::vector<RunRecord> runs = read_run_folders(folders);
+  const std::vector<RunRecord> runs = read_with_progress(folders);
   write_output(output, run_report_html(runs));
   if (output == "-") return exit_done;
   std::string text = fmt::format("{}\n", output);

@@ -56,11 +56,11 @@ void add_file_notes(std::vector<std::string> troubles, std::string_view what, Ru
   }
 }
 
-void read_plans(const fs::path& folder, std::size_t max_steps,
+void read_plans(const fs::path& folder, std::size_t max_steps, const CountBytes& count_bytes,
                 std::map<std::int64_t, RunStep>& steps, RunRecord& run) {
   const auto files = numbered_files(folder / "plans", "step_", std::int64_t{1} << 53);
   if (files.empty())
-    run.notes.push_back("plans/ has no step_N.json: nothing can be compared with a plan.");
+    run.notes.emplace_back("plans/ has no step_N.json: nothing can be compared with a plan.");
   std::vector<std::int64_t> all;
   for (const auto& [step, path] : files) all.push_back(step);
   std::vector<std::string> troubles;
@@ -68,6 +68,7 @@ void read_plans(const fs::path& folder, std::size_t max_steps,
     const std::string name = fmt::format("plans/step_{}.json", step);
     try {
       const std::string document = read_file(files.at(step).string());
+      if (count_bytes) count_bytes(document.size());
       StepPlan plan = step_plan_from_json(document);
       if (const auto violation = find_violation(document)) {
         troubles.push_back(fmt::format("{} is invalid: {}", name, *violation));
@@ -85,10 +86,10 @@ void read_plans(const fs::path& folder, std::size_t max_steps,
   }
 }
 
-void read_traces(const fs::path& folder, std::size_t max_steps,
+void read_traces(const fs::path& folder, std::size_t max_steps, const CountBytes& count_bytes,
                  std::map<std::int64_t, RunStep>& steps, RunRecord& run) {
   const auto files = numbered_files(folder / "trace", "rank_", max_rank);
-  if (files.empty()) run.notes.push_back("trace/ has no rank_R.json: no timeline was measured.");
+  if (files.empty()) run.notes.emplace_back("trace/ has no rank_R.json: no timeline was measured.");
   // Steps with a plan, then an even spread of those with a metric; without either all, up to a
   // limit.
   std::set<std::int64_t> wanted;
@@ -112,8 +113,8 @@ void read_traces(const fs::path& folder, std::size_t max_steps,
       troubles.push_back(fmt::format("{} cannot be opened.", name));
       continue;
     }
-    RankTrace trace =
-        read_trace(stream, name, static_cast<std::int32_t>(rank), is_wanted, run.scope_names);
+    RankTrace trace = read_trace(stream, name, static_cast<std::int32_t>(rank), is_wanted,
+                                 run.scope_names, count_bytes);
     for (std::string& note : trace.notes) troubles.push_back(std::move(note));
     for (auto& [step, scopes] : trace.scopes_of_step) {
       auto& all = steps[step].scopes;
@@ -131,7 +132,8 @@ void read_traces(const fs::path& folder, std::size_t max_steps,
 
 bool is_folder(const std::string& path) { return fs::is_directory(path); }
 
-RunRecord read_run_folder(const std::string& path, std::size_t max_steps) {
+RunRecord read_run_folder(const std::string& path, std::size_t max_steps,
+                          const CountBytes& count_bytes) {
   const fs::path folder = fs::path(path);
   const bool has_any = fs::exists(folder / "config.yaml") || fs::exists(folder / "metrics.jsonl") ||
                        fs::exists(folder / "plans") || fs::exists(folder / "trace");
@@ -144,20 +146,20 @@ RunRecord read_run_folder(const std::string& path, std::size_t max_steps) {
   if (fs::exists(folder / "config.yaml")) {
     run.config = read_file((folder / "config.yaml").string());
   } else {
-    run.notes.push_back("config.yaml is missing.");
+    run.notes.emplace_back("config.yaml is missing.");
   }
   std::ifstream metrics(folder / "metrics.jsonl", std::ios::binary);
   if (metrics) {
-    RunMetrics read = read_metrics(metrics, "metrics.jsonl");
+    RunMetrics read = read_metrics(metrics, "metrics.jsonl", count_bytes);
     run.metrics = std::move(read.curves);
     for (std::string& note : read.notes) run.notes.push_back(std::move(note));
-    if (run.metrics.empty()) run.notes.push_back("metrics.jsonl holds no step yet.");
+    if (run.metrics.empty()) run.notes.emplace_back("metrics.jsonl holds no step yet.");
   } else {
-    run.notes.push_back("metrics.jsonl is missing: there are no curves.");
+    run.notes.emplace_back("metrics.jsonl is missing: there are no curves.");
   }
   std::map<std::int64_t, RunStep> steps;
-  read_plans(folder, max_steps, steps, run);
-  read_traces(folder, max_steps, steps, run);
+  read_plans(folder, max_steps, count_bytes, steps, run);
+  read_traces(folder, max_steps, count_bytes, steps, run);
   for (auto& [number, step] : steps) {
     step.step = number;
     run.steps.push_back(std::move(step));
@@ -165,11 +167,27 @@ RunRecord read_run_folder(const std::string& path, std::size_t max_steps) {
   return run;
 }
 
-std::vector<RunRecord> read_run_folders(const std::vector<std::string>& paths) {
+std::int64_t run_bytes(const std::vector<std::string>& paths) {
+  std::int64_t bytes = 0;
+  const auto add = [&](const fs::path& file) {
+    if (fs::is_regular_file(file)) bytes += static_cast<std::int64_t>(fs::file_size(file));
+  };
+  for (const std::string& path : paths) {
+    add(fs::path(path) / "metrics.jsonl");
+    for (const char* folder : {"plans", "trace"}) {
+      if (!fs::is_directory(fs::path(path) / folder)) continue;
+      for (const auto& entry : fs::directory_iterator(fs::path(path) / folder)) add(entry.path());
+    }
+  }
+  return bytes;
+}
+
+std::vector<RunRecord> read_run_folders(const std::vector<std::string>& paths,
+                                        const CountBytes& count_bytes) {
   std::vector<RunRecord> runs;
   std::map<std::string, std::size_t> count_of;
   for (const std::string& path : paths) {
-    runs.push_back(read_run_folder(path));
+    runs.push_back(read_run_folder(path, max_run_steps, count_bytes));
     ++count_of[runs.back().name];
   }
   for (std::size_t i = 0; i < runs.size(); ++i) {

@@ -25,7 +25,8 @@ std::string shortened(std::string text) {
 }  // namespace
 
 std::vector<std::string> read_lines(std::istream& stream, std::string_view file,
-                                    const std::function<void(std::string_view line)>& read_line) {
+                                    const std::function<void(std::string_view line)>& read_line,
+                                    const CountBytes& count_bytes) {
   std::int64_t number = 0;
   std::int64_t num_damaged = 0;
   std::int64_t first_damaged = 0;
@@ -34,6 +35,7 @@ std::vector<std::string> read_lines(std::istream& stream, std::string_view file,
   std::string line;
   while (std::getline(stream, line)) {
     ++number;
+    if (count_bytes) count_bytes(line.size() + 1);
     const bool is_whole = !stream.eof();
     const std::string_view content = trimmed(line);
     if (content.empty()) continue;

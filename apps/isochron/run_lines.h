@@ -9,6 +9,9 @@
 
 namespace isochron {
 
+// Hears how many bytes more have been read; none: nobody listens.
+using CountBytes = std::function<void(std::size_t bytes)>;
+
 // Reads a file of a run that has an entry per line, one line at a time. `read_line` gets each line
 // that is not blank, without white space around it, and throws std::invalid_argument for one that
 // it cannot use. The last line of a run that goes on, or was killed, may end anywhere.
@@ -18,6 +21,7 @@ namespace isochron {
 // incomplete, not damaged.
 [[nodiscard]] std::vector<std::string> read_lines(
     std::istream& stream, std::string_view file,
-    const std::function<void(std::string_view line)>& read_line);
+    const std::function<void(std::string_view line)>& read_line,
+    const CountBytes& count_bytes = {});
 
 }  // namespace isochron

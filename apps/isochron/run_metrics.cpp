@@ -6,7 +6,6 @@
 #include <limits>
 #include <map>
 
-#include "apps/isochron/run_lines.h"
 #include "isochron/core/json.h"
 
 namespace isochron {
@@ -88,10 +87,11 @@ class CurveReader {
 
 }  // namespace
 
-RunMetrics read_metrics(std::istream& stream, std::string_view file) {
+RunMetrics read_metrics(std::istream& stream, std::string_view file,
+                        const CountBytes& count_bytes) {
   CurveReader reader;
-  std::vector<std::string> notes =
-      read_lines(stream, file, [&](std::string_view line) { reader.read_line(line); });
+  std::vector<std::string> notes = read_lines(
+      stream, file, [&](std::string_view line) { reader.read_line(line); }, count_bytes);
   return reader.take(file, std::move(notes));
 }
 

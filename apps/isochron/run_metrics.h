@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/isochron/run_lines.h"
 #include "isochron/report/run_report.h"
 
 namespace isochron {
@@ -18,6 +19,7 @@ struct RunMetrics {
 // several lines. null is a number that is none. A step before the last one means that the run was
 // resumed there: what stood from that step on is forgotten. A value of another kind damages its
 // line. At most 4096 names.
-[[nodiscard]] RunMetrics read_metrics(std::istream& stream, std::string_view file);
+[[nodiscard]] RunMetrics read_metrics(std::istream& stream, std::string_view file,
+                                      const CountBytes& count_bytes = {});
 
 }  // namespace isochron

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "apps/isochron/run_lines.h"
 #include "isochron/core/json.h"
 
 namespace isochron {
@@ -90,10 +89,11 @@ class TraceReader {
 
 RankTrace read_trace(std::istream& stream, std::string_view file, std::int32_t rank,
                      const std::function<bool(std::int64_t step)>& is_wanted,
-                     std::vector<std::string>& scope_names) {
+                     std::vector<std::string>& scope_names, const CountBytes& count_bytes) {
   TraceReader reader(rank, is_wanted, scope_names);
   RankTrace trace;
-  trace.notes = read_lines(stream, file, [&](std::string_view line) { reader.read_line(line); });
+  trace.notes = read_lines(
+      stream, file, [&](std::string_view line) { reader.read_line(line); }, count_bytes);
   trace.scopes_of_step = reader.take();
   return trace;
 }

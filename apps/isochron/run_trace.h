@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/isochron/run_lines.h"
 #include "isochron/report/run_report.h"
 
 namespace isochron {
@@ -24,6 +25,7 @@ struct RankTrace {
 // step on.
 [[nodiscard]] RankTrace read_trace(std::istream& stream, std::string_view file, std::int32_t rank,
                                    const std::function<bool(std::int64_t step)>& is_wanted,
-                                   std::vector<std::string>& scope_names);
+                                   std::vector<std::string>& scope_names,
+                                   const CountBytes& count_bytes = {});
 
 }  // namespace isochron

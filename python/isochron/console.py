@@ -4,10 +4,11 @@ Exit codes are those of the `isochron` program: 0 done, 2 bad input, 3 the world
 """
 
 import argparse
+import importlib
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NoReturn, TextIO
 
 
@@ -46,15 +47,21 @@ def describe_os_error(error: OSError) -> str:
     return f"{error.filename}: {reason}" if error.filename else reason
 
 
-def run_command(where: str, command: Callable[[Sequence[str]], None]) -> NoReturn:
-    """Runs `command` on the arguments of the process and leaves with its exit code."""
+def run_command(where: str) -> NoReturn:
+    """Runs `main` of isochron.WHERE.command on the arguments of the process and leaves.
+
+    A package that is not installed is an error of one line like any other.
+    """
     try:
-        command(sys.argv[1:])
+        importlib.import_module(f"isochron.{where}.command").main(sys.argv[1:])
     except InputError as error:
         say(where, error)
         sys.exit(2)
     except WorldError as error:
         say(where, error)
+        sys.exit(3)
+    except ModuleNotFoundError as error:
+        say(where, f"the package {error.name} is missing: pip install {error.name}")
         sys.exit(3)
     except OSError as error:
         say(where, describe_os_error(error))

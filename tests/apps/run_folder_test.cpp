@@ -110,6 +110,14 @@ TEST(ReadRunFolder, SaysThatARankIsMissing) {
   EXPECT_THAT(read_run_folder(folder.string()).notes, ElementsAre("trace/ holds 2 of 3 ranks."));
 }
 
+TEST(ReadRunFolders, CountsTheBytesThatItReads) {
+  const fs::path folder = test_folder();
+  write_example_run(folder, {.steps = 3, .num_plans = 3});
+  std::size_t bytes = 0;
+  (void)read_run_folders({folder.string()}, [&](std::size_t more) { bytes += more; });
+  EXPECT_EQ(static_cast<std::int64_t>(bytes), run_bytes({folder.string()}));
+}
+
 TEST(ReadRunFolders, CallsRunsOfTheSameNameByTheirPath) {
   const fs::path folder = test_folder();
   for (const char* name : {"a/run", "b/run", "b/other"}) {

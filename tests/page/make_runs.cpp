@@ -25,7 +25,10 @@ void write_hostile(const fs::path& folder) {
   append(
       folder / "metrics.jsonl",
       R"({"step": 4, "data": {"train/loss": null, "</script><script>window.attacked = true</script>": 1}})"
-      "\n{\"step\": \"<b>five</b>\", \"data\": {}}\n");
+      "\n{\"step\": \"<b>five</b>\", \"data\": {}}\n"
+      "{\"step\": 6, \"data\": {\"near\": 1e17, \"far\": -1e308, \"tiny\": 5e-324}}\n"
+      "{\"step\": 9007199254740992, "
+      "\"data\": {\"near\": 100000000000000016, \"far\": 1e308, \"tiny\": 0}}\n");
   append(
       folder / "trace" / "rank_0.json",
       R"({"name": "</script><script>window.attacked = true</script>", "ph": "X", "ts": 5000000000, )"

@@ -251,6 +251,7 @@ def check_hostile_text(open_page):
         assert "<script>" in report.text("#other-curves")
         banner = report.text(".banner")
         assert "<b>five</b>" in banner and "train/loss is not a number in 1 of 4 steps, first in step 4" in banner, banner
+        assert page.locator("#other-curves canvas").count() == 5, "numbers beyond counting are drawn, too"
         report.hover(0, 0.3, 0.45)
         assert page.evaluate("window.attacked") is None
         assert page.locator("img").count() == 0 and page.locator("script").count() == 2

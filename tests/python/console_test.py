@@ -1,9 +1,14 @@
 """How commands speak."""
 
 import io
+import os
+import pathlib
 import subprocess
 import sys
 
+import pytest
+
+from conftest import Run, error_of
 from isochron.console import Progress
 
 
@@ -52,6 +57,19 @@ def test_short_work_says_nothing():
     with Progress("rows", 3, log, Clock()) as progress:
         progress.set_done(3)
     assert log.getvalue() == ""
+
+
+@pytest.mark.parametrize(("name", "package"), [("prepare", "safetensors"), ("tiny", "torch")])
+def test_a_missing_package_is_one_line(tmp_path: pathlib.Path, run: Run, name: str, package: str):
+    absent = f"raise ModuleNotFoundError('No module named {package}', name='{package}')"
+    (tmp_path / f"{package}.py").write_text(absent)
+    path = f"{os.environ['PYTHONPATH']}:{tmp_path}"
+    arguments = {"prepare": ["a", "--model", "b", "-o", "c"], "tiny": [tmp_path / "out"]}[name]
+    result = run(name, *arguments, env={**os.environ, "PYTHONPATH": path})
+    assert result.returncode == 3
+    assert error_of(result) == (
+        f"isochron: [{name}] the package {package} is missing: pip install {package}"
+    )
 
 
 def test_the_package_needs_nothing_but_python_to_be_imported():

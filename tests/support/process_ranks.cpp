@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -124,29 +125,32 @@ pid_t start_rank(const RankArgument& argument) {
   return process;
 }
 
-// Waits for all, writes how each ended, kills what is left at the limit.
-void await_ranks(const fs::path& folder, std::int64_t call, std::vector<pid_t> processes,
+// Waits for all and writes how each ended. Kills what is left at the limit, and stopped processes
+// when nobody else is left.
+void await_ranks(const fs::path& folder, std::int64_t call, const std::vector<pid_t>& processes,
                  std::chrono::seconds limit) {
+  enum class State { running, stopped, ended };
+  std::vector<State> states(processes.size(), State::running);
   const auto start = Clock::now();
-  std::size_t num_running = processes.size();
-  bool is_killed = false;
-  while (num_running > 0) {
+  const auto is_any = [&](State state) { return std::ranges::count(states, state) > 0; };
+  while (is_any(State::running) || is_any(State::stopped)) {
     for (std::size_t rank = 0; rank < processes.size(); ++rank) {
       int status = 0;
-      if (processes[rank] == 0 || waitpid(processes[rank], &status, WNOHANG) != processes[rank])
+      if (states[rank] == State::ended ||
+          waitpid(processes[rank], &status, WNOHANG | WUNTRACED) != processes[rank]) {
         continue;
-      processes[rank] = 0;
-      --num_running;
+      }
+      states[rank] = WIFSTOPPED(status) ? State::stopped : State::ended;
+      if (states[rank] == State::stopped) continue;
       const int exit = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
       const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
       write_text(file_of(folder, call, static_cast<std::int32_t>(rank), "exit"),
                  fmt::format("{} {}", exit, seconds));
     }
-    if (!is_killed && Clock::now() - start > limit) {
-      for (const pid_t process : processes) {
-        if (process != 0) kill(process, SIGKILL);
+    if (!is_any(State::running) || Clock::now() - start > limit) {
+      for (std::size_t rank = 0; rank < processes.size(); ++rank) {
+        if (states[rank] != State::ended) kill(processes[rank], SIGKILL);
       }
-      is_killed = true;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds{5});
   }
@@ -189,7 +193,7 @@ std::vector<RankOutcome> rank_outcomes(std::int32_t size,
     for (std::int32_t rank = 0; rank < size; ++rank) {
       processes.push_back(start_rank({call, rank, size, port, folder}));
     }
-    await_ranks(folder, call, std::move(processes), options.limit);
+    await_ranks(folder, call, processes, options.limit);
   }
   std::vector<RankOutcome> outcomes;
   for (std::int32_t rank = 0; rank < size; ++rank) {

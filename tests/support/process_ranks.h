@@ -44,6 +44,7 @@ struct RankOutcome {
 };
 
 // Runs `body` with the place of each rank. For ranks that are meant to fail; nothing is expected.
+// A rank that stops itself (SIGSTOP) is killed when all others have ended.
 [[nodiscard]] std::vector<RankOutcome> rank_outcomes(
     std::int32_t size, const std::function<std::string(const Place& place)>& body,
     const RankOptions& options = {});

@@ -87,7 +87,7 @@ bool is_off(const Json& value) {
 constexpr std::array must_be_off = {
     "add_cross_attention", "attention_dropout", "cross_attention_hidden_size", "embd_pdrop",
     "hidden_dropout",      "is_decoder",        "is_encoder_decoder",          "pruned_heads",
-    "quantization_config", "resid_pdrop",       "tie_encoder_decoder"};
+    "quantization_config", "resid_pdrop",       "tie_encoder_decoder",         "use_mrope"};
 
 void require_known_fields(const Json& config) {
   for (const auto& [key, value] : config.items()) {
@@ -176,20 +176,22 @@ RopeConfig::Type rope_type_of(const Json& rope) {
          shown(*name));
 }
 
-void require_rope_keys(const Json& rope, RopeConfig::Type type) {
-  std::vector<std::string_view> known = {"rope_type", "type", "rope_theta",
-                                         "partial_rotary_factor"};
+bool is_rope_key(std::string_view key, RopeConfig::Type type) {
   using enum RopeConfig::Type;
-  if (type != default_) known.emplace_back("factor");
-  if (type == llama3 || type == yarn) known.emplace_back("original_max_position_embeddings");
-  if (type == llama3) known.insert(known.end(), {"low_freq_factor", "high_freq_factor"});
-  if (type == yarn) {
-    known.insert(known.end(), {"attention_factor", "beta_fast", "beta_slow", "mscale",
-                               "mscale_all_dim", "truncate"});
-  }
+  constexpr std::array of_all = {"rope_type", "type", "rope_theta", "partial_rotary_factor"};
+  constexpr std::array of_llama3 = {"low_freq_factor", "high_freq_factor"};
+  constexpr std::array of_yarn = {"attention_factor", "beta_fast",      "beta_slow",
+                                  "mscale",           "mscale_all_dim", "truncate"};
+  if (key == "factor") return type != default_;
+  if (key == "original_max_position_embeddings") return type == llama3 || type == yarn;
+  return is_in(of_all, key) || (type == llama3 && is_in(of_llama3, key)) ||
+         (type == yarn && is_in(of_yarn, key));
+}
+
+void require_rope_keys(const Json& rope, RopeConfig::Type type) {
   for (const auto& [key, value] : rope.items()) {
-    require(is_in(known, key), where, "the field {} of rope_parameters is not known for its type",
-            shown(key));
+    require(is_rope_key(key, type), where,
+            "the field {} of rope_parameters is not known for its type", shown(key));
   }
   if (const Json* share = find_given(rope, "partial_rotary_factor")) {
     require(*share == 1, where, "partial_rotary_factor is {}, must be 1: it is not implemented",

@@ -4,6 +4,8 @@
 #include <ATen/OpMathType.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "isochron/engine/model/cpu_kernels.h"
+
 namespace isochron {
 
 namespace {
@@ -23,7 +25,8 @@ struct NormNode : torch::autograd::Function<NormNode> {
   static std::vector<at::Tensor> backward(torch::autograd::AutogradContext* context,
                                           const std::vector<at::Tensor>& grads) {
     const auto saved = context->get_saved_variables();
-    RmsNormGradient gradient = rms_norm_backward(grads[0], saved[0], saved[1], saved[2], {});
+    RmsNormGradient gradient =
+        rms_norm_backward(grads[0].contiguous(), saved[0], saved[1], saved[2], {});
     return {std::move(gradient.x_RD), std::move(gradient.weight_D), {}};
   }
 };
@@ -31,18 +34,23 @@ struct NormNode : torch::autograd::Function<NormNode> {
 }  // namespace
 
 RmsNormOutput rms_norm(const at::Tensor& x_RD, const at::Tensor& weight_D, double epsilon) {
+  if (cpu::has_kernels(x_RD)) return cpu::rms_norm(x_RD, weight_D, epsilon);
   const at::Tensor rstd_R = wide(x_RD).square().mean(-1).add_(epsilon).rsqrt_();
   return {.y_RD = rms_norm_again(x_RD, rstd_R, weight_D), .rstd_R = rstd_R};
 }
 
 at::Tensor rms_norm_again(const at::Tensor& x_RD, const at::Tensor& rstd_R,
                           const at::Tensor& weight_D) {
+  if (cpu::has_kernels(x_RD)) return cpu::rms_norm_again(x_RD, rstd_R, weight_D);
   return (wide(x_RD) * rstd_R.unsqueeze(-1)).mul_(weight_D).to(x_RD.scalar_type());
 }
 
 RmsNormGradient rms_norm_backward(const at::Tensor& grad_RD, const at::Tensor& x_RD,
                                   const at::Tensor& rstd_R, const at::Tensor& weight_D,
                                   const at::Tensor& residual_RD) {
+  if (cpu::has_kernels(x_RD)) {
+    return cpu::rms_norm_backward(grad_RD, x_RD, rstd_R, weight_D, residual_RD);
+  }
   const at::Tensor rstd_R1 = rstd_R.unsqueeze(-1);
   const at::Tensor normed_RD = wide(x_RD) * rstd_R1;
   const at::Tensor grad = wide(grad_RD);

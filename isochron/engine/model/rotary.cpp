@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "isochron/engine/model/cpu_kernels.h"
 #include "isochron/engine/model/rms_norm.h"
 
 namespace isochron {
@@ -23,15 +24,22 @@ void turn_(const at::Tensor& heads_TMH, const at::Tensor& cos_TR, const at::Tens
 }  // namespace
 
 void rotate_heads_(const at::Tensor& heads_TMH, const RopeTable& table) {
+  if (cpu::has_kernels(heads_TMH)) {
+    return cpu::rotate_heads_(heads_TMH, table, cpu::Turn::forward);
+  }
   turn_(heads_TMH, table.cos_TR, table.sin_TR, 1);
 }
 
 void rotate_heads_back_(const at::Tensor& heads_TMH, const RopeTable& table) {
+  if (cpu::has_kernels(heads_TMH)) return cpu::rotate_heads_(heads_TMH, table, cpu::Turn::back);
   turn_(heads_TMH, table.cos_TR, table.sin_TR, -1);
 }
 
 at::Tensor norm_and_rotate_heads(const at::Tensor& heads_TMH, std::int64_t query_heads,
                                  const HeadNorm& norm, const RopeTable& table) {
+  if (cpu::has_kernels(heads_TMH)) {
+    return cpu::norm_and_rotate_heads(heads_TMH, query_heads, norm, table);
+  }
   const std::int64_t key_heads = heads_TMH.size(1) - query_heads;
   at::Tensor out_TMH = at::empty(heads_TMH.sizes(), heads_TMH.options());
   const auto norm_into = [&](std::int64_t first, std::int64_t count, const at::Tensor& weight_H) {
@@ -48,6 +56,9 @@ HeadNormGradient norm_and_rotate_heads_backward_(const at::Tensor& grad_TMH,
                                                  const at::Tensor& heads_TMH,
                                                  std::int64_t query_heads, const HeadNorm& norm,
                                                  const RopeTable& table) {
+  if (cpu::has_kernels(heads_TMH)) {
+    return cpu::norm_and_rotate_heads_backward_(grad_TMH, heads_TMH, query_heads, norm, table);
+  }
   rotate_heads_back_(grad_TMH, table);
   const std::int64_t key_heads = heads_TMH.size(1) - query_heads;
   const std::int64_t head_dim = heads_TMH.size(2);

@@ -84,11 +84,19 @@ struct Heartbeat::Shared {
     }
   }
 
+  // A rank that has not come yet counts as one that has left.
   std::vector<Beat> read_all() {
     std::vector<std::string> keys;
     for (std::int32_t other = 0; other < size; ++other) keys.push_back(key_of(other));
-    std::vector<Beat> beats;
-    for (const auto& bytes : store->multiGet(keys)) beats.push_back(beat_from_json(text_of(bytes)));
+    std::vector<Beat> beats(keys.size(), Beat{.has_left = true});
+    if (store->check(keys)) {
+      const auto values = store->multiGet(keys);
+      for (std::size_t i = 0; i < keys.size(); ++i) beats[i] = beat_from_json(text_of(values[i]));
+    } else {
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        if (store->check({keys[i]})) beats[i] = beat_from_json(text_of(store->get(keys[i])));
+      }
+    }
     return beats;
   }
 

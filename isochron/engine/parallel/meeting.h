@@ -11,10 +11,10 @@ namespace isochron {
 // How messages name the store: "the store at 127.0.0.1:29500, which rank 0 hosts,".
 [[nodiscard]] std::string store_text(const Place& place);
 
-// A connection to the store of a run, with the keys of this incarnation. With `hosts` it also
-// serves the store, until it is destroyed. Throws std::runtime_error if there is no store within
-// the timeout.
 enum class StoreRole { host, guest };
+
+// A connection to the store of a run, with the keys of this incarnation. A host also serves it,
+// until it is destroyed. Throws std::runtime_error if there is no store within the timeout.
 [[nodiscard]] c10::intrusive_ptr<c10d::Store> connect_store(const Place& place, StoreRole role,
                                                             std::chrono::milliseconds timeout);
 

@@ -65,6 +65,22 @@ struct World::State {
   State(const Place& where, const WorldOptions& how)
       : place(where), options(how), log(how.record) {}
 
+  [[nodiscard]] bool hosts_store() const { return place.rank == 0 && !place.agent_hosts_store; }
+
+  void see_others_off() {
+    if (!heartbeat || !hosts_store()) return;
+    heartbeat->await_others(std::min(longest_farewell, options.timeout));
+  }
+
+  void meet() {
+    try {
+      await_all_ranks(*store, place, options.timeout);
+    } catch (...) {
+      see_others_off();
+      throw;
+    }
+  }
+
   // Over keys of their own, so that a group that is opened again does not meet the one before.
   std::unique_ptr<Communicator> connect(std::string name, const std::string& prefix,
                                         std::int32_t first, std::int32_t count) {
@@ -88,24 +104,19 @@ World::World(const Place& place, const WorldOptions& options) {
   state_ = std::make_unique<State>(place, options);
   State& state = *state_;
   if (place.size > 1) {
-    const bool is_host = place.rank == 0 && !place.agent_hosts_store;
-    state.store =
-        connect_store(place, is_host ? StoreRole::host : StoreRole::guest, options.timeout);
+    state.store = connect_store(place, state.hosts_store() ? StoreRole::host : StoreRole::guest,
+                                options.timeout);
     state.heartbeat = std::make_unique<Heartbeat>(
         connect_store(place, StoreRole::guest, options.timeout), place.rank, place.size,
         beat_period(options.timeout), store_text(place));
-    await_all_ranks(*state.store, place, options.timeout);
+    state.meet();
     state.network = options.device.is_cpu() ? gloo_network(place, options.timeout)
                                             : nccl_network(options.device, options.timeout);
   }
   state.all = state.connect("all ranks", "all", 0, place.size);
 }
 
-World::~World() {
-  if (state_->heartbeat && state_->place.rank == 0 && !state_->place.agent_hosts_store) {
-    state_->heartbeat->await_others(std::min(longest_farewell, state_->options.timeout));
-  }
-}
+World::~World() { state_->see_others_off(); }
 
 const Place& World::place() const { return state_->place; }
 const WorldOptions& World::options() const { return state_->options; }

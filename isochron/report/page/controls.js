@@ -3,8 +3,7 @@
 // A step for each label; `show` is called with the index of the chosen one.
 function addStepChooser(labels, show) {
   const choice = byId('step-choice');
-  labels.forEach(
-      (label, i) => choice.append(element('option', {value: String(i)}, label)));
+  labels.forEach((label, i) => choice.append(element('option', {value: String(i)}, label)));
   byId('steps').hidden = labels.length < 2;
   choice.addEventListener('change', () => show(Number(choice.value)));
   byId('previous-step').addEventListener('click', () => show(Number(choice.value) - 1));

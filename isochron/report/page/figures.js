@@ -1,8 +1,9 @@
 // Figures of plans or runs: cards, and a table with a column each.
 //
 // A metric is {name, note, value(column), text(value), parts(value), aside(column), delta, higher,
-// key}: `key` ones are cards, `delta: 'relative'` ones are compared, and more is better where it is `higher`. The page
-// says which columns have figures (hasFigures) and can be measured against (isSound).
+// key}: `key` ones are cards, `delta: 'relative'` ones are compared, and more is better where it is
+// `higher`. The page says which columns have figures (hasFigures) and can be measured against
+// (isSound).
 
 function deltaOf(metric, column, before) {
   if (!before || before === column || metric.delta !== 'relative' || !isSound(column)) return null;
@@ -43,9 +44,10 @@ function drawFigures(metrics, after, before) {
 // A row of the table: a value of each column and, beside it, its change.
 const comparisonRow = (name, note, cells) =>
     element('tr', {}, element('th', {scope: 'row', title: note}, name), ...cells.flat());
-const plainCells = (columns, content) => columns.map((column) => [
-  element('td', {class: 'value'}, content(column)), element('td', {class: 'change'})
-]);
+const plainCells = (columns, content) =>
+    columns.map((column) => [element('td', {class: 'value'}, content(column)), element('td', {
+                               class: 'change'
+                             })]);
 
 function metricCells(columns, metric, before) {
   return columns.map((column) => {
@@ -65,9 +67,9 @@ function drawComparison(columns, metrics, before, firstRows = []) {
   const head = element(
       'tr', {},
       element('th', {scope: 'col'}, element('span', {class: 'visually-hidden'}, 'Quantity')),
-      ...columns.flatMap(
-          (column) =>
-              [element('th', {scope: 'col'}, column.name), element('td', {class: 'change'})]));
+      ...columns.flatMap((column) => [element('th', {scope: 'col'}, column.name), element('td', {
+                                        class: 'change'
+                                      })]));
   fillWith(
       byId('comparison'), element('caption', {class: 'visually-hidden'}, 'In numbers'),
       element('thead', {}, head),

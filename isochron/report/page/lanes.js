@@ -1,10 +1,13 @@
 // The timelines: one lane per plan or run, ranks from top to bottom, each of one or several lines.
 //
-// A lane draws {blocks, blocksOfRow, rows, ranks, lines, marks, step_ns, name}. How a block looks is
-// the page's: rectanglesOf(block, plan, width, height) and drawBlock(..).
+// A lane draws {blocks, blocksOfRow, rows, ranks, lines, marks, step_ns, name}. How a block looks
+// is the page's: rectanglesOf(block, plan, width, height) and drawBlock(..).
 
 function laneHeight(plan, numLanes) {
-  const most = (numLanes >= 3 ? 320 : numLanes === 2 ? 420 : 560) * (plan.lines.length > 1 ? 1.3 : 1);
+  const most = (numLanes >= 3      ? 320 :
+                    numLanes === 2 ? 420 :
+                                     560) *
+      (plan.lines.length > 1 ? 1.3 : 1);
   return Math.round(clamp(plan.rows * (numLanes >= 3 ? 26 : 34), 44, most));
 }
 
@@ -71,15 +74,13 @@ function drawRankNumbers(context, plan, height) {
     if (isNumbered && middle >= 5 && middle <= height - 4) {
       context.font = font(10.5);
       context.fillStyle = colors.muted;
-      context.fillText(
-          String(rank), gutter - (hasLineNames ? 26 : 9), middle);
+      context.fillText(String(rank), gutter - (hasLineNames ? 26 : 9), middle);
     }
     if (hasLineNames) {
       plan.lines.forEach((name, line) => {
         context.font = font(9.5);
         context.fillStyle = colors.faint;
-        context.fillText(
-            name, gutter - 6, yOf(rank * lines + line + 0.5, plan.rows, height));
+        context.fillText(name, gutter - 6, yOf(rank * lines + line + 0.5, plan.rows, height));
       });
     }
   }

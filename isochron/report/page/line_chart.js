@@ -20,9 +20,10 @@ function plainTicks(low, high, height) {
   const [unit, name] = plainScales.find(([size]) => most >= size && size > 1) || [1, ''];
   const {step, found} = ticks(low / unit, high / unit, height, 31);
   const digits = clamp(Math.ceil(-Math.log10(step) - 1e-9), 0, 9);
-  const text = (value) => (value === 0 ? '0' :
-                               most < 1e-3 ? value.toExponential(1) :
-                                             join([value.toFixed(digits), name]));
+  const text = (value) =>
+      (value === 0     ? '0' :
+           most < 1e-3 ? value.toExponential(1) :
+                         join([value.toFixed(digits), name]));
   return found.map((value) => ({value: value * unit, text: text(value)}));
 }
 
@@ -87,8 +88,8 @@ function drawSeries(context, series, x, y) {
   });
 }
 
-// chart: {series: [{name, steps, values, color, isDashed, isFilled, width}], range, ticksOf, text, label}; of a
-// chart on which steps can be chosen also {choices, chosen(), choose(index)}.
+// chart: {series: [{name, steps, values, color, isDashed, isFilled, width}], range, ticksOf, text,
+// label}; of a chart on which steps can be chosen also {choices, chosen(), choose(index)}.
 function lineChart(chart) {
   const canvas = element('canvas', {role: 'img', 'aria-label': chart.label});
   const left = 58;
@@ -155,8 +156,9 @@ function drawChoices(context, chart, x, base) {
   chart.choices.forEach((step, i) => {
     const isChosen = i === chart.chosen();
     context.fillStyle = isChosen ? colors.text : colors.ruleStrong;
-    context.fillRect(Math.round(x(step)) - (isChosen ? 1.5 : 0.5), base - (isChosen ? 7 : 4),
-                     isChosen ? 3 : 1, isChosen ? 7 : 4);
+    context.fillRect(
+        Math.round(x(step)) - (isChosen ? 1.5 : 0.5), base - (isChosen ? 7 : 4), isChosen ? 3 : 1,
+        isChosen ? 7 : 4);
   });
 }
 
@@ -210,12 +212,17 @@ function addChoices(canvas, chart, stepAt, left) {
 
 function lineFigure(title, caption, chart) {
   const named = chart.series.length > 1 ? chart.series : [];
-  const key = element('p', {class: 'legend'}, ...named.map((series) => element(
-      'span', {},
-      element('i', {class: `key ${series.color}${series.isDashed ? ' dashed' : ''}`}),
-      series.name)));
+  const key = element(
+      'p', {class: 'legend'},
+      ...named.map(
+          (series) => element(
+              'span', {},
+              element('i', {class: `key ${series.color}${series.isDashed ? ' dashed' : ''}`}),
+              series.name)));
   return element(
       'figure', {class: 'chart curve'},
-      element('figcaption', {}, element('h3', {}, title), caption ? element('p', {}, caption) : '', key),
+      element(
+          'figcaption', {}, element('h3', {}, title), caption ? element('p', {}, caption) : '',
+          key),
       lineChart(chart));
 }

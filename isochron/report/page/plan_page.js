@@ -25,8 +25,7 @@ function showStep(index) {
   drawCharts();
 }
 
-addStepChooser(
-    Array.from({length: numSteps}, (_, i) => `${i + 1} of ${numSteps}`), showStep);
+addStepChooser(Array.from({length: numSteps}, (_, i) => `${i + 1} of ${numSteps}`), showStep);
 addViewControls();
 applyTheme();
 showStep(0);

@@ -1,8 +1,8 @@
 // The runs of the page, and a step of one of them as it is drawn.
 //
-// Each rank has two lines: what was planned, and below it what was measured. A plan starts where the
-// first forward of the step was measured. In it times are as predicted, or stretched so that it ends
-// where the last backward was measured: a cost model that is off by a factor balances as well.
+// Each rank has two lines: what was planned, and below it what was measured. A plan starts where
+// the first forward of the step was measured. In it times are as predicted, or stretched so that it
+// ends where the last backward was measured: a cost model that is off by a factor balances as well.
 
 const {runs, steps} = reportData;  // steps: those that are here in full
 let shownStep = 0;

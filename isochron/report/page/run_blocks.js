@@ -67,20 +67,22 @@ function spanOf(blocks) {
 function blockFacts(block, plan) {
   const planned = spanOf(block.pair.planned);
   const measured = spanOf(block.pair.measured);
-  const text = (span) =>
-      `${timeText(span.busy)} (${timeText(span.begin)} – ${timeText(span.end)})`;
+  const text = (span) => `${timeText(span.busy)} (${timeText(span.begin)} – ${timeText(span.end)})`;
   const facts = [];
   const scale = scaleOf(plan.figures);
   const hasPlan = isCompute(block.kind) && block.slot >= 0;
-  if (planned) facts.push([scale === 1 ? 'Planned' : 'Planned, scaled', text(planned)]);
-  else facts.push(['Planned', hasPlan ? 'nothing' : 'not part of the prediction']);
+  if (planned)
+    facts.push([scale === 1 ? 'Planned' : 'Planned, scaled', text(planned)]);
+  else
+    facts.push(['Planned', hasPlan ? 'nothing' : 'not part of the prediction']);
   facts.push(['Measured', measured ? text(measured) : 'nothing']);
   if (planned && measured && planned.busy > 0)
     facts.push(['Measured / planned', `${(measured.busy / planned.busy).toFixed(3)}`]);
   const {group} = block;
   if (!group) return facts;
   if (group.size > 1) facts.push(['Group', `${rangeText(group.first, group.size)}`]);
-  if (group.sequences.length === 0) facts.push(['Holds', 'nothing: a placeholder']);
+  if (group.sequences.length === 0)
+    facts.push(['Holds', 'nothing: a placeholder']);
   else
     facts.push([
       'Tokens per rank',
@@ -89,6 +91,6 @@ function blockFacts(block, plan) {
   return facts;
 }
 
-const blockWords = (block, plan) => `${blockTitle(block)}, ${
-    block.isPlanned ? 'planned' : 'measured'}: ${
-    blockFacts(block, plan).map((fact) => fact.join(' ')).join(', ')}`;
+const blockWords = (block, plan) =>
+    `${blockTitle(block)}, ${block.isPlanned ? 'planned' : 'measured'}: ${
+        blockFacts(block, plan).map((fact) => fact.join(' ')).join(', ')}`;

@@ -14,9 +14,9 @@ function seriesOf(wanted) {
     const several = runs.length > 1;
     return {
       ...curve,
-      name: !several             ? name :
+      name: !several       ? name :
           few.length === 1 ? run.name :
-                                `${run.name}: ${name}`,
+                             `${run.name}: ${name}`,
       color: several ? runColors[r % runColors.length] : color || curveColors[i],
       isDashed: several && i > 0
     };
@@ -27,7 +27,8 @@ function seriesOf(wanted) {
 const metric = (name, label = name) => [label, (run) => metricOf(run, name)];
 const figureCurve = (name, label, color) => [label, (run) => curveOf(run, name), color];
 const shortText = (value) => value.toLocaleString('en-US', {maximumSignificantDigits: 5});
-const rateText = (value) => (Math.abs(value) < 1e-3 && value !== 0 ? value.toExponential(3) : shortText(value));
+const rateText = (value) =>
+    (Math.abs(value) < 1e-3 && value !== 0 ? value.toExponential(3) : shortText(value));
 
 const charts = [
   {title: 'Loss', wanted: [metric('train/loss', 'training'), metric('val/loss', 'validation')]},
@@ -124,16 +125,17 @@ function everyStep(run) {
   return series.filter((each) => each.steps.length > 0);
 }
 
-function drawEverySteps() {
-  const drawn = runs.map((run) => ({run, series: everyStep(run)}))
-                    .filter(({series}) => series.length > 0);
+function drawEveryStep() {
+  const drawn =
+      runs.map((run) => ({run, series: everyStep(run)})).filter(({series}) => series.length > 0);
   byId('every-step-section').hidden = drawn.length === 0;
   if (drawn.length === 0) return;
   const range = valueRange(drawn.flatMap(({series}) => series), 0);
-  const caption = ({figures}) => (figures.prediction_error === null ?
-                                      '' :
-                                      `Measured is ${factorText(figures.scale)} the prediction, and ±${
-                                          percentText(figures.prediction_error)} around that`);
+  const caption = ({figures}) =>
+      (figures.prediction_error === null ?
+           '' :
+           `Measured is ${factorText(figures.scale)} the prediction, and ±${
+               percentText(figures.prediction_error)} around that`);
   fillWith(
       byId('every-step'),
       ...drawn.map(({run, series}) => lineFigure(run.name, caption(run), {
@@ -155,17 +157,19 @@ function shownText() {
   if (steps.length === 0) return 'No step has a plan or a trace.';
   const special = steps.filter((each) => each.why !== '')
                       .map((each) => `${integerText(each.step)} (${each.why})`);
-  const known = Math.max(...runs.map((run) => Math.max(run.figures.num_plans, run.figures.num_traced)));
+  const known =
+      Math.max(...runs.map((run) => Math.max(run.figures.num_plans, run.figures.num_traced)));
   const part = known > steps.length ?
       `${integerText(steps.length)} of ${integerText(known)} steps are here in full: ${
           special.join(', ')} and an even spread of the others.` :
       `${plural(steps.length, 'step')} can be looked at: ${special.join(', ')}.`;
-  return `${part} Click a curve, or use the arrow keys on it; p and n choose the previous and next.`;
+  return `${
+      part} Click a curve, or use the arrow keys on it; p and n choose the previous and next.`;
 }
 
 function drawCharts() {
   redrawCharts = [];
-  drawEverySteps();
+  drawEveryStep();
   drawCurves();
   for (const draw of redrawCharts) draw();
 }

@@ -40,8 +40,7 @@ function followStepKeys() {
 
 document.body.classList.toggle('single', runs.length === 1);
 document.body.classList.add('runs');
-addStepChooser(
-    steps.map(({step, why}) => integerText(step) + (why ? ` (${why})` : '')), showStep);
+addStepChooser(steps.map(({step, why}) => integerText(step) + (why ? ` (${why})` : '')), showStep);
 addViewControls();
 addScaleChoice();
 followStepKeys();

@@ -20,8 +20,8 @@ const metrics = [
     name: 'Steps',
     value: figureOf('num_steps'),
     text: integerText,
-    aside: ({figures}) => `${integerText(figures.num_plans)} with a plan, ${
-        integerText(figures.num_traced)} traced`,
+    aside: ({figures}) =>
+        `${integerText(figures.num_plans)} with a plan, ${integerText(figures.num_traced)} traced`,
     key: true
   },
   {
@@ -60,8 +60,8 @@ const metrics = [
     name: 'Imbalance before → after',
     note: 'busiest rank over mean: input order dealt to the ranks, then the plans; predicted',
     value: ({figures}) => (figures.planned_imbalance === null ? null : figures),
-    text: (figures) => `${imbalanceText(figures.naive_imbalance)} → ${
-        imbalanceText(figures.planned_imbalance)}`,
+    text: (figures) =>
+        `${imbalanceText(figures.naive_imbalance)} → ${imbalanceText(figures.planned_imbalance)}`,
     aside: ({figures}) => `measured ${imbalanceText(figures.measured_imbalance)}`,
     key: true
   },

@@ -15,17 +15,16 @@ function stepFacts(plan) {
     ['measured', figures.measured_imbalance]
   ].filter(([, value]) => known(value));
   if (imbalances.length > 0)
-    parts.push(`imbalance ${
-        imbalances.map(([name, value]) => `${name} ${value.toFixed(3)}`).join(', ')}`);
-  if (known(figures.straggler_share))
-    parts.push(`waiting ${idleText(figures.straggler_share)}`);
+    parts.push(
+        `imbalance ${imbalances.map(([name, value]) => `${name} ${value.toFixed(3)}`).join(', ')}`);
+  if (known(figures.straggler_share)) parts.push(`waiting ${idleText(figures.straggler_share)}`);
   facts.append(parts.join('  ·  '));
   return facts;
 }
 
 function laneOf(run, plan) {
-  const head =
-      element('div', {class: 'lane-head'}, element('h3', {}, run.name), plan ? stepFacts(plan) : '');
+  const head = element(
+      'div', {class: 'lane-head'}, element('h3', {}, run.name), plan ? stepFacts(plan) : '');
   const lane = {plan, hovered: null, selected: null, node: element('div', {class: 'lane'}, head)};
   if (!plan || !plan.hasTimeline) {
     lane.node.append(
@@ -37,8 +36,7 @@ function laneOf(run, plan) {
   if (!plan.isMeasured) notes.push('The run has no trace of this step.');
   if (!plan.figures.has_common_clock)
     notes.push('The clocks of the ranks differ: each is drawn from its own start.');
-  if (notes.length > 0)
-    lane.node.append(element('p', {class: 'empty'}, notes.join(' ')));
+  if (notes.length > 0) lane.node.append(element('p', {class: 'empty'}, notes.join(' ')));
   addPlot(lane, runs.length);
   return lane;
 }

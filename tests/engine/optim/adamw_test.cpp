@@ -12,6 +12,7 @@
 #include <map>
 
 #include "isochron/engine/parallel/world.h"
+#include "tests/support/collective_order.h"
 #include "tests/support/message_of.h"
 #include "tests/support/process_ranks.h"
 
@@ -428,6 +429,44 @@ TEST(AdamW, ABucketIsReducedBeforeTheBackwardOfTheNextEnds) {
         EXPECT_EQ(sizes, (std::vector<std::int64_t>{64, 1216, 64, 1216, 576})) << "on both alike";
       },
       {.world = {.timeout = std::chrono::milliseconds{60'000}, .record = true}});
+}
+
+// Slot by slot as a plan has them: ranks 0 and 1 share their last slot, ranks 1 to 3 the one
+// before; rank 3 ends early. Who overlaps follows from that: only those whose last slot is the last
+// one of every member of its group.
+TEST(AdamW, CollectivesOfGroupsAndBucketsFitIntoOneOrder) {
+  const auto texts =
+      run_ranks(4,
+                [](World& world) {
+                  const std::int32_t rank = world.place().rank;
+                  Model model;
+                  ShardedAdamW optimizer(model.parameters, world.all(), options());
+                  const auto exchange = [&](std::int32_t first, std::int32_t count) {
+                    at::Tensor values = at::ones({8});
+                    world.group(first, count).all_reduce_sum(values, "exchange");
+                    EXPECT_EQ(values[0].item<float>(), static_cast<float>(count));
+                  };
+                  for (std::uint64_t batch = 0; batch < 2; ++batch) {
+                    optimizer.begin();
+                    if (rank >= 1) exchange(1, 3);
+                    if (rank >= 2) {
+                      optimizer.begin_last_backward(false);  // rank 1, a member, goes on
+                      model.loss(rank, rank + 1, batch).backward();
+                    } else {
+                      optimizer.begin_last_backward(true);
+                      exchange(0, 2);
+                      model.loss(rank, rank + 1, batch).backward();
+                    }
+                    (void)optimizer.finish(0.01);
+                  }
+                  return issued_text(world.issued());
+                },
+                {.world = {.timeout = std::chrono::milliseconds{60'000}, .record = true}});
+  std::vector<std::vector<IssuedCollective>> issued;
+  for (const std::string& text : texts) issued.push_back(issued_from_text(text));
+  EXPECT_EQ(issued[0].size(), issued[3].size()) << "one exchange, all buckets, the norm, a step";
+  EXPECT_GT(issued[0].size(), 10u);
+  EXPECT_EQ(find_order_violation(issued), std::nullopt);
 }
 
 TEST(AdamW, RejectsCallsOutOfOrderAndWhatItCannotTrain) {

@@ -5,6 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "isochron/engine/parallel/local_address.h"
+#include "tests/support/message_of.h"
 #include "tests/support/process_ranks.h"
 
 namespace isochron {
@@ -131,6 +135,45 @@ TEST(World, KeysReachAllRanks) {
     return world.get("from 0") + world.get("from 1") + world.get("from 2");
   });
   EXPECT_EQ(results, (std::vector<std::string>{"012", "012", "012"}));
+}
+
+TEST(World, JoinsTheStoreOfALauncherAndSeesNothingOfTheIncarnationBefore) {
+  expect_ranks(3, [](const Place& given) -> std::string {
+    c10d::TCPStoreOptions options;
+    options.port = static_cast<std::uint16_t>(given.port);
+    options.isServer = true;
+    options.waitWorkers = false;
+    const auto launcher =
+        given.rank == 0 ? c10::make_intrusive<c10d::TCPStore>(given.address, options) : nullptr;
+    Place place = given;
+    place.agent_hosts_store = true;
+    for (const char* incarnation : {"0", "1"}) {
+      place.incarnation = incarnation;
+      World world(place, {.timeout = std::chrono::milliseconds{60'000}});
+      EXPECT_EQ(world.find(fmt::format("from {}", place.rank)), std::nullopt);
+      world.set(fmt::format("from {}", place.rank), "here");
+      EXPECT_EQ(world.get("from 2"), "here");
+      at::Tensor sum = at::ones({1});
+      world.all().all_reduce_sum(sum, "sum");
+      EXPECT_EQ(sum.item<float>(), 3);
+    }
+    return {};
+  });
+}
+
+TEST(World, RejectsAPlaceThatCannotBe) {
+  const auto message = [](const Place& place) { return message_of([&] { World(place, {}); }); };
+  EXPECT_EQ(message({.size = 0}), "[world] size is 0, must be at least 1");
+  EXPECT_EQ(message({.rank = 2, .size = 2, .port = 1}), "[world] rank is 2, must be from 0 to 1");
+  EXPECT_EQ(message({.rank = 0, .size = 2}), "[world] port is 0, must be from 1 to 65535");
+}
+
+TEST(LocalAddress, IsThatOfTheInterfaceTowardsTheStore) {
+  EXPECT_EQ(local_address({.address = "127.0.0.1"}), "127.0.0.1");
+  EXPECT_THAT(local_address({.address = "localhost"}), testing::AnyOf("127.0.0.1", "::1"));
+  // Several hosts, as two launchers on this one pretend: the loopback was asked for.
+  EXPECT_EQ(local_address({.size = 4, .local_size = 2, .address = "127.0.0.1"}), "127.0.0.1");
+  EXPECT_THROW((void)local_address({.address = "no.such.host.invalid"}), std::runtime_error);
 }
 
 }  // namespace
