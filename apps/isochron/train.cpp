@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/isochron/input_file.h"
-#include "apps/isochron/launch_place.h"
 #include "apps/isochron/local_ranks.h"
 #include "apps/isochron/option_flags.h"
 #include "apps/isochron/output_file.h"
@@ -16,22 +17,16 @@
 #include "apps/isochron/train_arguments.h"
 #include "apps/isochron/verb.h"
 #include "isochron/core/units.h"
+#include "isochron/engine/parallel/launcher.h"
 #include "isochron/engine/train/dry_run.h"
-
-extern char** environ;
 
 namespace isochron {
 
 namespace {
 
-Environment environment() {
-  Environment variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    const std::size_t equals = text.find('=');
-    if (equals != std::string::npos) variables[text.substr(0, equals)] = text.substr(equals + 1);
-  }
-  return variables;
+std::optional<std::string> find_variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
 ExitCode run_dry(const Recipe& recipe, const Place& place) {
@@ -41,7 +36,7 @@ ExitCode run_dry(const Recipe& recipe, const Place& place) {
 }
 
 ExitCode run_train(const TrainArguments& arguments) {
-  Place place = place_from_environment(environment());
+  Place place = launched_place(find_variable);
   require(arguments.nproc >= 0 && arguments.nproc <= max_ranks, "train",
           "--nproc is {}, must be from 1 to {}", arguments.nproc, max_ranks);
   require(arguments.nproc == 0 || place.size == 1, "train",

@@ -30,7 +30,7 @@ constexpr std::array<Shown, 9> shown_numbers = {{{"train/loss", "loss", "{:.4f}"
                                                  {"val/loss", "val loss", "{:.4f}"},
                                                  {"train/grad_norm", "grad norm", "{:.3f}"},
                                                  {"train/lr", "lr", "{:.3g}"},
-                                                 {"perf/step_s", "seconds", "{:.3f}"},
+                                                 {"perf/step_ms", "ms", "{:.0f}"},
                                                  {"perf/tokens_per_s", "tokens/s", "{:.0f}"},
                                                  {"perf/straggler_share", "straggler", "{:.3f}"},
                                                  {"train/mfu", "mfu", "{:.3f}"},

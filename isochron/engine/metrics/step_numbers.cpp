@@ -13,7 +13,7 @@ namespace isochron {
 
 namespace {
 
-double seconds(Nanoseconds ns) { return static_cast<double>(ns) / 1e9; }
+double milliseconds(Nanoseconds ns) { return static_cast<double>(ns) / 1e6; }
 
 double gib(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
 
@@ -39,23 +39,23 @@ std::vector<std::vector<SequenceId>> sequences_of_ranks(const StepPlan& plan) {
 }
 
 void add_times(const StepPlan& plan, const StepResult& result, double tokens, Numbers& numbers) {
-  const double step_s =
-      seconds(largest(result.ranks, [](const RankTimes& rank) { return rank.step_ns; }));
-  const double max_busy_s =
-      seconds(largest(result.ranks, [](const RankTimes& rank) { return rank.busy_ns; }));
-  double busy_s = 0;
-  for (const RankTimes& rank : result.ranks) busy_s += seconds(rank.busy_ns);
-  const double mean_busy_s = busy_s / static_cast<double>(result.ranks.size());
-  numbers.emplace_back("perf/step_s", step_s);
-  if (step_s > 0) numbers.emplace_back("perf/tokens_per_s", tokens / step_s);
-  numbers.emplace_back("perf/predicted_busy_s", seconds(plan.predicted_step_ns));
-  numbers.emplace_back("perf/max_busy_s", max_busy_s);
-  numbers.emplace_back("perf/straggler_share", max_busy_s > 0 ? 1 - mean_busy_s / max_busy_s : 0);
+  const double step_ms =
+      milliseconds(largest(result.ranks, [](const RankTimes& rank) { return rank.step_ns; }));
+  const double busy_ms =
+      milliseconds(largest(result.ranks, [](const RankTimes& rank) { return rank.busy_ns; }));
+  double sum_ms = 0;
+  for (const RankTimes& rank : result.ranks) sum_ms += milliseconds(rank.busy_ns);
+  const double mean_ms = sum_ms / static_cast<double>(result.ranks.size());
+  numbers.emplace_back("perf/step_ms", step_ms);
+  if (step_ms > 0) numbers.emplace_back("perf/tokens_per_s", 1000 * tokens / step_ms);
+  numbers.emplace_back("perf/predicted_ms", milliseconds(plan.predicted_step_ns));
+  numbers.emplace_back("perf/busy_ms", busy_ms);
+  numbers.emplace_back("perf/straggler_share", busy_ms > 0 ? 1 - mean_ms / busy_ms : 0);
   for (std::size_t rank = 0; rank < result.ranks.size(); ++rank) {
     const RankTimes& times = result.ranks[rank];
-    numbers.emplace_back(fmt::format("perf/rank_{}/predicted_s", rank),
-                         seconds(times.predicted_ns));
-    numbers.emplace_back(fmt::format("perf/rank_{}/busy_s", rank), seconds(times.busy_ns));
+    numbers.emplace_back(fmt::format("perf/predicted_ms/rank_{}", rank),
+                         milliseconds(times.predicted_ns));
+    numbers.emplace_back(fmt::format("perf/busy_ms/rank_{}", rank), milliseconds(times.busy_ns));
   }
 }
 
@@ -79,11 +79,11 @@ Numbers step_numbers(const StepPlan& plan, const StepResult& result, const Machi
   Numbers numbers = {{"train/loss", result.loss},
                      {"train/grad_norm", result.grad_norm},
                      {"train/global_tokens", tokens}};
-  const double step_s =
-      seconds(largest(result.ranks, [](const RankTimes& rank) { return rank.step_ns; }));
-  if (step_s > 0) {
-    const auto share =
-        mfu(model_flops(machine.model, lengths), step_s, machine.hardware, plan.topology.ranks);
+  const double step_ms =
+      milliseconds(largest(result.ranks, [](const RankTimes& rank) { return rank.step_ns; }));
+  if (step_ms > 0) {
+    const auto share = mfu(model_flops(machine.model, lengths), step_ms / 1000, machine.hardware,
+                           plan.topology.ranks);
     if (share) numbers.emplace_back("train/mfu", *share);
   }
   add_times(plan, result, tokens, numbers);

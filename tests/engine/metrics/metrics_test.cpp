@@ -54,13 +54,13 @@ TEST(StepNumbers, ComparePlanAndExecution) {
   EXPECT_EQ(numbers["train/loss"], 1.5);
   EXPECT_EQ(numbers["train/grad_norm"], 2);
   EXPECT_EQ(numbers["train/global_tokens"], 40);
-  EXPECT_EQ(numbers["perf/step_s"], 0.5);  // the slower rank
+  EXPECT_EQ(numbers["perf/step_ms"], 500);  // the slower rank
   EXPECT_EQ(numbers["perf/tokens_per_s"], 80);
-  EXPECT_EQ(numbers["perf/max_busy_s"], 0.3);
+  EXPECT_EQ(numbers["perf/busy_ms"], 300);
   EXPECT_NEAR(numbers["perf/straggler_share"], 1 - 0.2 / 0.3, 1e-12);
-  EXPECT_EQ(numbers["perf/rank_1/busy_s"], 0.1);
-  EXPECT_EQ(numbers["perf/rank_0/predicted_s"], 2e-5);
-  EXPECT_EQ(numbers["perf/predicted_busy_s"], 2e-5);
+  EXPECT_EQ(numbers["perf/busy_ms/rank_1"], 100);
+  EXPECT_EQ(numbers["perf/predicted_ms/rank_0"], 0.02);
+  EXPECT_EQ(numbers["perf/predicted_ms"], 0.02);
   EXPECT_EQ(numbers["perf/cpu_memory_used_gb"], 1.5);
   EXPECT_EQ(numbers["global_seqlen/min"], 10);
   EXPECT_EQ(numbers["global_seqlen/max"], 30);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -198,6 +199,18 @@ TEST(Recipe, SaysWhatIsNotExecutedYet) {
   EXPECT_EQ(message_with({"model.lora_rank=8"}),
             "[recipe] model.lora_rank is 8, must be 0: LoRA is not executed yet");
   EXPECT_THAT(message_with({"trainer.profile_interval=[1, 2]"}), EndsWith("not executed yet"));
+}
+
+TEST(Recipe, IsWhatEveryFileInRecipesIs) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(ISOCHRON_SOURCE_FOLDER "/recipes")) {
+    SCOPED_TRACE(entry.path());
+    std::ifstream stream(entry.path());
+    const std::string text(std::istreambuf_iterator<char>(stream), {});
+    EXPECT_EQ(message_of_text(text), "accepted");
+    ++count;
+  }
+  EXPECT_GE(count, 5);
 }
 
 TEST(Yaml, ReadsScalarsByTheCoreSchema) {

@@ -28,17 +28,21 @@ void redirect(const std::filesystem::path& path, int descriptor) {
 }  // namespace
 
 StartedProgram::StartedProgram(const std::vector<std::string>& arguments,
-                               std::filesystem::path folder)
+                               std::filesystem::path folder,
+                               const std::vector<std::string>& launcher)
     : folder_(std::move(folder)), process_(-1) {
-  std::vector<char*> argv = {const_cast<char*>("isochron")};
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  std::vector<std::string> command = launcher;
+  command.emplace_back(ISOCHRON_PROGRAM);
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : command) argv.push_back(word.data());
   argv.push_back(nullptr);
   process_ = ::fork();
   if (process_ < 0) throw std::runtime_error("cannot fork");
   if (process_ == 0) {
     redirect(folder_ / "out", STDOUT_FILENO);
     redirect(folder_ / "err", STDERR_FILENO);
-    ::execv(ISOCHRON_PROGRAM, argv.data());
+    ::execv(argv[0], argv.data());
     ::_exit(127);
   }
 }

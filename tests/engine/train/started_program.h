@@ -18,12 +18,14 @@ struct EndedProgram {
 // The program of this build, running beside the test.
 class StartedProgram {
  public:
-  // Output goes to files in `folder`.
-  StartedProgram(const std::vector<std::string>& arguments, std::filesystem::path folder);
+  // Output goes to files in `folder`. `launcher`: a command that starts the program.
+  StartedProgram(const std::vector<std::string>& arguments, std::filesystem::path folder,
+                 const std::vector<std::string>& launcher = {});
   StartedProgram(const StartedProgram&) = delete;
   StartedProgram& operator=(const StartedProgram&) = delete;
   ~StartedProgram();  // kills it if nobody waited
 
+  [[nodiscard]] pid_t process() const { return process_; }
   void signal(int number) const;
   // Kills it after `seconds`.
   EndedProgram wait(double seconds = 120);

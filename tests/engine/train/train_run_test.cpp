@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <fstream>
+#include <iterator>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -54,8 +56,8 @@ TEST(TrainRun, LeavesACompleteRunFolder) {
     const Json& data = line["data"];
     for (const char* name :
          {"train/grad_norm", "train/lr", "train/global_tokens", "train/total_tokens(B)",
-          "train/mfu", "perf/cpu_memory_used_gb", "perf/tokens_per_s", "perf/rank_1/predicted_s",
-          "perf/rank_1/busy_s", "perf/straggler_share", "global_seqlen/balanced_max",
+          "train/mfu", "perf/cpu_memory_used_gb", "perf/tokens_per_s", "perf/predicted_ms/rank_1",
+          "perf/busy_ms/rank_1", "perf/straggler_share", "global_seqlen/balanced_max",
           "global_cost/mean"}) {
       EXPECT_TRUE(data.contains(name)) << name;
     }
@@ -237,6 +239,54 @@ TEST(TrainRun, ReportsABatchWithoutATrainedTokenAndGoesOn) {
   EXPECT_EQ(tiny.metrics("run").back()["data"]["train/skipped_updates"], 2);
   EXPECT_FALSE(tiny.metrics("run").back()["data"].contains("train/loss"));
   EXPECT_FALSE(tiny.metrics("run").back()["data"].contains("val/loss"));
+}
+
+TEST(TrainRun, SkipsAnUpdateWhoseGradientIsNotFinite) {
+  const TinyRun tiny;
+  const EndedProgram ended = tiny.run("run", {"--nproc", "2", "optim.lr=1e6"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("the gradient is not finite, no weight was changed"));
+  EXPECT_EQ(tiny.steps("run"), up_to(6));
+  EXPECT_GT(tiny.metrics("run").back()["data"]["train/skipped_updates"], 0);
+  EXPECT_EQ(find_damage(tiny.folder("run/global_step_6")), std::nullopt);
+}
+
+TEST(TrainRun, RunsUnderTorchrun) {
+  const TinyRun tiny;
+  tiny.run_well("alone", {});
+  StartedProgram program(tiny.call("launched", {}), tiny.files().path(),
+                         {ISOCHRON_PYTHON, "-m", "torch.distributed.run", "--no-python",
+                          "--standalone", "--nproc-per-node", "2"});
+  const EndedProgram ended = program.wait();
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const std::vector<double> losses = tiny.losses("launched");
+  const std::vector<double> expected = tiny.losses("alone");
+  ASSERT_EQ(losses.size(), 6);
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(losses[i], expected[i], 1e-4);
+}
+
+// The processes that `process` started.
+std::vector<pid_t> children_of(pid_t process) {
+  const std::string id = std::to_string(process);
+  std::ifstream stream("/proc/" + id + "/task/" + id + "/children");
+  return {std::istream_iterator<pid_t>(stream), {}};
+}
+
+TEST(TrainRun, EndsWithTheOthersWhenARankIsLost) {
+  const TinyRun tiny;
+  StartedProgram program(
+      tiny.call("run", {"--nproc", "3", "trainer.total_epochs=100000",
+                        "trainer.total_training_steps=null", "engine.collective_timeout_s=20"}),
+      tiny.files().path());
+  await_steps(tiny, "run", 2);
+  const std::vector<pid_t> ranks = children_of(program.process());
+  ASSERT_EQ(ranks.size(), 3);
+  ::kill(ranks[1], SIGKILL);
+  const EndedProgram ended = program.wait();
+  EXPECT_EQ(ended.exit_code, 128 + SIGKILL);
+  EXPECT_THAT(ended.err, HasSubstr("rank 1")) << "the others name it";
+  EXPECT_FALSE(std::filesystem::exists(tiny.folder("run/latest_checkpointed_iteration.txt")));
+  for (const pid_t rank : ranks) EXPECT_NE(::kill(rank, 0), 0) << "rank stays behind";
 }
 
 TEST(TrainRun, ExportsAModelThatLoads) {
