@@ -27,7 +27,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds grace{5};  // for the other ranks to name the one that failed
+constexpr std::chrono::seconds grace{15};  // for the other ranks to name the one that failed
 constexpr int poll_ms = 50;
 
 [[noreturn]] void fail(const char* what) {
@@ -149,6 +149,7 @@ int run_local_ranks(std::int32_t count, const std::vector<std::string>& argument
   ErrorLines errors;
   int exit_code = 0;
   bool is_stop_passed_on = false;
+  bool is_killing = false;
   Clock::time_point deadline = Clock::time_point::max();
   const auto is_busy = [](const Rank& rank) { return rank.is_running || rank.errors >= 0; };
   while (std::any_of(ranks.begin(), ranks.end(), is_busy)) {
@@ -161,6 +162,11 @@ int run_local_ranks(std::int32_t count, const std::vector<std::string>& argument
       int status = 0;
       if (!rank.is_running || ::waitpid(rank.process, &status, WNOHANG) != rank.process) continue;
       rank.is_running = false;
+      if (WIFSIGNALED(status) && !is_killing) {
+        // It could not say so itself.
+        fmt::print(stderr, "isochron: [launch] rank {} was ended by signal {} ({})\n",
+                   &rank - ranks.data(), WTERMSIG(status), ::strsignal(WTERMSIG(status)));
+      }
       if (exit_code_of(status) != 0 && exit_code == 0) {
         exit_code = exit_code_of(status);
         deadline = Clock::now() + grace;
@@ -168,6 +174,7 @@ int run_local_ranks(std::int32_t count, const std::vector<std::string>& argument
     }
     if (Clock::now() >= deadline) {
       signal_running(ranks, SIGKILL);
+      is_killing = true;
       deadline = Clock::time_point::max();
     }
   }

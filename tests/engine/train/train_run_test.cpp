@@ -284,7 +284,8 @@ TEST(TrainRun, EndsWithTheOthersWhenARankIsLost) {
   ::kill(ranks[1], SIGKILL);
   const EndedProgram ended = program.wait();
   EXPECT_EQ(ended.exit_code, 128 + SIGKILL);
-  EXPECT_THAT(ended.err, HasSubstr("rank 1")) << "the others name it";
+  EXPECT_THAT(ended.err, HasSubstr("isochron: [launch] rank 1 was ended by signal 9"));
+  EXPECT_THAT(ended.err, HasSubstr("rank 1 was last seen")) << "the others name it too";
   EXPECT_FALSE(std::filesystem::exists(tiny.folder("run/latest_checkpointed_iteration.txt")));
   for (const pid_t rank : ranks) EXPECT_NE(::kill(rank, 0), 0) << "rank stays behind";
 }
