@@ -60,11 +60,12 @@ std::vector<SizePrice> size_prices(const PlanView& view) {
   }
   double traffic = none;
   double total = none;
-  for (auto price = prices.rbegin(); price != prices.rend(); ++price) {
-    traffic = std::min(traffic, price->traffic);
-    total = std::min(total, price->traffic * static_cast<double>(price->ranks));
-    price->least_traffic = traffic;
-    price->least_total_traffic = total;
+  for (std::size_t i = prices.size(); i-- > 0;) {
+    SizePrice& price = prices[i];
+    traffic = std::min(traffic, price.traffic);
+    total = std::min(total, price.traffic * static_cast<double>(price.ranks));
+    price.least_traffic = traffic;
+    price.least_total_traffic = total;
   }
   return prices;
 }

@@ -7,21 +7,13 @@
 #include "isochron/plan/anneal.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "isochron/core/random.h"
+#include "isochron/plan/cooling.h"
 
 namespace isochron {
 
 namespace {
-
-// About 2^-x: exact at integers, straight between them, which takes no function of the mathematical
-// library. Those differ between machines in the last bit, and with it plans would.
-double halved(double x) {
-  if (x >= 64) return 0;
-  const auto times = static_cast<int>(x);
-  return std::ldexp(1 - (x - times) / 2, -times);
-}
 
 class Annealing {
  public:
@@ -226,7 +218,7 @@ class Annealing {
 
 }  // namespace
 
-DraftSlots anneal(const Problem& problem, DraftSlots slots, Nanoseconds bound,
+DraftSlots anneal(const Problem& problem, const DraftSlots& slots, Nanoseconds bound,
                   std::int64_t num_trials, const DraftTime& time) {
   return Annealing(problem, time).run(slots, bound, num_trials);
 }

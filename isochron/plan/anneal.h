@@ -15,7 +15,7 @@ using DraftTime = std::function<Nanoseconds(const Draft& draft)>;
 // order), keeps what is shorter and, less and less often, what is longer, and returns the best
 // slots met. They keep the capacity, the sizes and the bundles; everything else is up to `time`.
 // Never worse than `slots`. Ends at `bound` or after `num_trials` changes.
-[[nodiscard]] DraftSlots anneal(const Problem& problem, DraftSlots slots, Nanoseconds bound,
+[[nodiscard]] DraftSlots anneal(const Problem& problem, const DraftSlots& slots, Nanoseconds bound,
                                 std::int64_t num_trials, const DraftTime& time);
 
 }  // namespace isochron

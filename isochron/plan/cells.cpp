@@ -10,6 +10,8 @@
 #include <queue>
 #include <tuple>
 
+#include "isochron/plan/slots.h"
+
 namespace isochron {
 
 Cells::Cells(const Problem& problem, std::int32_t size) : problem_(problem), size_(size) {
@@ -90,27 +92,12 @@ std::int32_t Cells::count_slots(std::span<const BundleId> bundles, Tokens tokens
 }
 
 std::vector<std::vector<ItemId>> Cells::pack(const Cell& cell) const {
-  const std::int32_t max_sequences = problem_.options().max_sequences;
-  std::vector<std::vector<ItemId>> slots;
-  std::vector<Tokens> rooms;
-  std::vector<std::int32_t> seats;
+  std::vector<ItemId> items;
   for (const BundleId bundle : cell.bundles) {
-    for (const ItemId item : problem_.items_of(bundle)) {
-      const Tokens needs = problem_.tokens(size_, item);
-      const std::int32_t sequences = max_sequences == 0 ? 0 : problem_.num_sequences(item);
-      std::size_t i = 0;
-      while (i < slots.size() && (rooms[i] < needs || seats[i] < sequences)) ++i;
-      if (i == slots.size()) {
-        slots.emplace_back();
-        rooms.push_back(capacity_);
-        seats.push_back(max_sequences);
-      }
-      slots[i].push_back(item);
-      rooms[i] -= needs;
-      seats[i] -= sequences;
-    }
+    const auto more = problem_.items_of(bundle);
+    items.insert(items.end(), more.begin(), more.end());
   }
-  return slots;
+  return first_fit(problem_, size_, items);
 }
 
 void Cells::put(Cell& cell, BundleId bundle) {

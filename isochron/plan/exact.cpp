@@ -2,7 +2,8 @@
 // waits, and the step is the largest sum from the root of the tree of groups to a leaf. So for a
 // set S of items on a block of c ranks
 //   f(S, c) = min over U of own(U, c) + min over A of max(f(A, c/2), f(S - U - A, c/2)),
-// where own(U, c) runs U on the whole block in the best micro-batches.
+// where own(U, c) runs U on the whole block in the best micro-batches. The same with bundles for
+// items, which keep their ranks; how many micro-batches they fill follows from their tokens then.
 //
 // With a barrier after every slot, a slot on r ranks takes
 //   F(S, r) = min over B, c of max(time(B, c), F(S - B, r - c)),
@@ -21,14 +22,16 @@ namespace isochron {
 
 namespace {
 
-using Set = std::uint32_t;  // of items
+using Set = std::uint32_t;  // of items, or of bundles
 
 constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max() / 4;
 constexpr std::int32_t max_items = 10;
 
+// Every bundle is one item.
+bool is_plain(const Problem& problem) { return problem.num_items() == problem.num_bundles(); }
+
 bool is_small(const Problem& problem) {
-  return problem.num_items() <= max_items && problem.num_items() == problem.num_bundles() &&
-         !problem.has_speeds() && has_one_price(problem);
+  return problem.num_bundles() <= max_items && !problem.has_speeds() && has_one_price(problem);
 }
 
 std::vector<ItemId> items_of(Set set) {
@@ -79,6 +82,57 @@ SetCosts set_costs(const Problem& problem, std::int32_t size) {
   return costs;
 }
 
+// The same of bundles that have several items, but for the bins: as many as their tokens fill.
+SetCosts bundle_costs(const Problem& problem, std::int32_t size) {
+  const auto count = static_cast<std::size_t>(1) << problem.num_bundles();
+  const Price& price = problem.price(problem.cheapest_price(size));
+  const Tokens capacity = problem.capacity() * size;
+  const std::int32_t limit = problem.options().max_sequences;
+  SetCosts costs;
+  costs.all.assign(count, never);
+  costs.all[0] = 0;
+  std::vector<Nanoseconds> sums(count, 0);
+  std::vector<Tokens> tokens(count, 0);
+  std::vector<std::int32_t> sequences(count, 0);
+  for (Set set = 1; set < count; ++set) {
+    const Set rest = set & (set - 1);
+    const auto bundle = static_cast<BundleId>(std::countr_zero(set));
+    if (costs.all[rest] >= never || !problem.fits(size, bundle)) continue;
+    sums[set] = sums[rest] + problem.cost(problem.cheapest_price(size), bundle);
+    tokens[set] = tokens[rest];
+    sequences[set] = sequences[rest];
+    for (const ItemId item : problem.items_of(bundle)) {
+      tokens[set] += problem.tokens(size, item);
+      sequences[set] += problem.num_sequences(item);
+    }
+    Tokens bins = (tokens[set] + capacity - 1) / capacity;
+    if (limit > 0) bins = std::max<Tokens>(bins, (sequences[set] + limit - 1) / limit);
+    costs.all[set] = sums[set] + bins * price.fixed;
+  }
+  return costs;
+}
+
+// The micro-batches of a set on a group of `size`.
+std::vector<std::vector<ItemId>> bins_of(const Problem& problem, const SetCosts& costs,
+                                         std::int32_t size, Set set) {
+  std::vector<std::vector<ItemId>> bins;
+  if (is_plain(problem)) {
+    for (Set rest = set; rest != 0; rest ^= costs.first_bin[rest]) {
+      bins.push_back(items_of(costs.first_bin[rest]));
+    }
+    return bins;
+  }
+  std::vector<ItemId> items;
+  for (const BundleId bundle : items_of(set)) {
+    const auto more = problem.items_of(bundle);
+    items.insert(items.end(), more.begin(), more.end());
+  }
+  std::stable_sort(items.begin(), items.end(), [&](ItemId a, ItemId b) {
+    return problem.tokens(size, a) > problem.tokens(size, b);
+  });
+  return first_fit(problem, size, items);
+}
+
 // One level of the tree of blocks.
 struct Level {
   std::int32_t size = 1;
@@ -88,25 +142,26 @@ struct Level {
   std::vector<Set> left;          // the best A, of what U leaves
 };
 
-void collect(const std::vector<Level>& levels, std::size_t index, Set set, std::int64_t first,
-             Draft& draft) {
+void collect(const Problem& problem, const std::vector<Level>& levels, std::size_t index, Set set,
+             std::int64_t first, Draft& draft) {
   if (set == 0) return;
   const Level& level = levels[index];
   const Set own = level.own[set];
-  for (Set rest = own; rest != 0;) {
-    const Set bin = level.costs->first_bin[rest];
-    draft.groups.push_back({.ranks = {.first = first, .size = level.size}, .items = items_of(bin)});
-    rest ^= bin;
+  if (own != 0) {
+    for (auto& items : bins_of(problem, *level.costs, level.size, own)) {
+      draft.groups.push_back(
+          {.ranks = {.first = first, .size = level.size}, .items = std::move(items)});
+    }
   }
   if (index == 0) return;
   const Set left = level.left[set];
-  collect(levels, index - 1, left, first, draft);
-  collect(levels, index - 1, set ^ own ^ left, first + levels[index - 1].size, draft);
+  collect(problem, levels, index - 1, left, first, draft);
+  collect(problem, levels, index - 1, set ^ own ^ left, first + levels[index - 1].size, draft);
 }
 
 }  // namespace
 
-std::optional<Draft> find_exact_step(const Problem& problem) {
+std::optional<ExactStep> find_exact_step(const Problem& problem) {
   const auto sizes = problem.sizes();
   const std::int32_t blocks = problem.num_ranks() / sizes.front();
   const bool is_nested =
@@ -116,13 +171,15 @@ std::optional<Draft> find_exact_step(const Problem& problem) {
         return size % sizes.front() == 0 &&
                std::has_single_bit(static_cast<std::uint32_t>(size / sizes.front()));
       });
-  if (!is_small(problem) || !is_nested) return std::nullopt;
-  const Set all = (Set{1} << problem.num_items()) - 1;
+  // Exchanges are chosen by micro-batch, which bundles do not know.
+  const bool is_priced = is_plain(problem) || problem.model().context.size() <= 1;
+  if (!is_small(problem) || !is_nested || !is_priced) return std::nullopt;
+  const Set all = (Set{1} << problem.num_bundles()) - 1;
   std::vector<Level> levels;
   for (std::int32_t size = sizes.front(); size <= problem.num_ranks(); size *= 2) {
     Level level{.size = size, .costs = {}, .best = {}, .own = {}, .left = {}};
     if (std::find(sizes.begin(), sizes.end(), size) != sizes.end()) {
-      level.costs = set_costs(problem, size);
+      level.costs = is_plain(problem) ? set_costs(problem, size) : bundle_costs(problem, size);
     }
     level.best.assign(all + 1, never);
     level.own.assign(all + 1, 0);
@@ -167,10 +224,11 @@ std::optional<Draft> find_exact_step(const Problem& problem) {
     levels.push_back(std::move(level));
   }
   if (levels.back().best[all] >= never) return std::nullopt;
-  Draft draft;
-  draft.time = levels.back().best[all];
-  collect(levels, levels.size() - 1, all, 0, draft);
-  return draft;
+  ExactStep step;
+  step.bound = levels.back().best[all];
+  collect(problem, levels, levels.size() - 1, all, 0, step.draft);
+  step.draft.time = step_time(problem, step.draft);
+  return step;
 }
 
 std::optional<SlotDraft> find_exact_slots(const Problem& problem) {
@@ -183,7 +241,8 @@ std::optional<SlotDraft> find_exact_slots(const Problem& problem) {
     }
     is_packed = is_packed && problem.num_ranks() % sizes.back() == 0;
   }
-  if (!is_small(problem) || problem.num_ranks() > max_slot_ranks || !is_packed) {
+  if (!is_small(problem) || !is_plain(problem) || problem.num_ranks() > max_slot_ranks ||
+      !is_packed) {
     return std::nullopt;
   }
   const Set all = (Set{1} << problem.num_items()) - 1;

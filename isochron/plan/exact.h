@@ -7,13 +7,18 @@
 #include "isochron/plan/slot_search.h"
 
 // For few items: the best of all plans, by dynamic programming over subsets. Nothing where that
-// does not apply: many items, slow ranks, kept ranks, groups whose cost depends on their place.
+// does not apply: many items, slow ranks, groups whose cost depends on their place.
 
 namespace isochron {
 
 // The best step in which ranks wait for the members of their groups only, with aligned groups that
-// nest. Exponential in the items: 3^n for each size.
-[[nodiscard]] std::optional<Draft> find_exact_step(const Problem& problem);
+// nest. Exponential in the bundles: 3^n for each size. Bundles of several items: the best if as
+// many micro-batches as their tokens fill hold them, and else a bound beside a step.
+struct ExactStep {
+  Draft draft;
+  Nanoseconds bound = 0;  // no step is shorter
+};
+[[nodiscard]] std::optional<ExactStep> find_exact_step(const Problem& problem);
 
 // The best step in which all ranks wait after every slot; ranks may stay empty in a slot.
 // 3^n for each pair of a size and a number of ranks.

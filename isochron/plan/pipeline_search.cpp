@@ -77,9 +77,7 @@ class PipelineSearch {
       if (is_static_size(size)) static_sizes.emplace_back(pipeline_bound(problem_, size), size);
     }
     std::sort(static_sizes.begin(), static_sizes.end());
-    for (const auto& [least, size] : static_sizes) {
-      if (!is_beaten(least)) consider_grids(size);
-    }
+    consider_grids(static_sizes);
     if (!is_fixed_) consider_mixed();
     if (best_.empty()) {  // no grid holds everything
       consider(equalized(search_kept_slots(problem_, 0, work_)), true);
@@ -116,9 +114,10 @@ class PipelineSearch {
     }
     const double room = static_cast<double>(capacity_) * problem_.num_ranks();
     // More slots than some cell has items would be idle.
-    const double enough = (problem_.num_items() + num_cells - 1) / num_cells;
-    const double fewest = std::clamp(std::ceil(tokens / room), 1.0, enough);
-    const double most = std::max<double>(fewest, problem_.num_items() / num_cells);
+    const std::int32_t enough = (problem_.num_items() + num_cells - 1) / num_cells;
+    const std::int32_t filled = problem_.num_items() / num_cells;
+    const double fewest = std::clamp<double>(std::ceil(tokens / room), 1, enough);
+    const double most = std::max<double>(fewest, filled);
     const double depth = static_cast<double>(shape_.stages - 1) / shape_.virtual_;
     const double fixed = std::max(1.0, static_cast<double>(price.fixed));
     const double best = std::clamp(std::sqrt(work / num_cells * depth / fixed), fewest, most);
@@ -131,25 +130,46 @@ class PipelineSearch {
     return {counts.begin(), counts.end()};
   }
 
-  void consider_grids(std::int32_t size) {
-    const CellItems cells(problem_, size);
-    struct Rough {
-      Nanoseconds time;
-      std::int32_t count;
-      auto operator<=>(const Rough&) const = default;
-    };
-    // Equal slots say little of what exchanges make of them: all numbers get a few.
-    std::vector<Rough> rough;
+  struct RoughGrid {
+    Nanoseconds time;
+    std::int32_t count;
+    std::int32_t size;
+    auto operator<=>(const RoughGrid&) const = default;
+  };
+
+  // Equal slots say little of what exchanges make of them: all numbers get a few.
+  std::vector<RoughGrid> rough_grids(const CellItems& cells, std::int32_t size) {
+    std::vector<RoughGrid> rough;
     for (const std::int32_t count : counts_of(size)) {
       if (const auto grid = grid_of(cells, count, true)) {
-        rough.push_back({grid->time, count});
+        rough.push_back({.time = grid->time, .count = count, .size = size});
       }
     }
     std::sort(rough.begin(), rough.end());
-    constexpr std::size_t num_proper = 2;
-    if (rough.size() > num_proper) rough.resize(num_proper);
-    for (const Rough& chosen : rough) {
-      auto grid = grid_of(cells, chosen.count, false);
+    return rough;
+  }
+
+  // Grids of sizes, each with what it takes at least: those that come near the best, roughly, are
+  // made properly.
+  void consider_grids(const std::vector<std::pair<Nanoseconds, std::int32_t>>& sizes) {
+    std::map<std::int32_t, CellItems> cells_of;
+    std::vector<RoughGrid> all;
+    Nanoseconds best = std::numeric_limits<Nanoseconds>::max();
+    for (const auto& [least, size] : sizes) {
+      if (is_beaten(least) || best <= least) continue;
+      const auto cells = cells_of.try_emplace(size, problem_, size).first;
+      const std::vector<RoughGrid> rough = rough_grids(cells->second, size);
+      constexpr std::size_t num_proper = 2;
+      all.insert(all.end(), rough.begin(),
+                 rough.begin() + static_cast<std::ptrdiff_t>(std::min(num_proper, rough.size())));
+      if (!rough.empty()) best = std::min(best, rough.front().time);
+    }
+    std::sort(all.begin(), all.end());
+    // Which of them keeps a limit on activations, their time does not tell.
+    const bool is_limited = problem_.options().max_activation_bytes > 0;
+    for (const auto& [time, count, size] : all) {
+      if (time - best > best / 32 && !is_limited) break;
+      auto grid = grid_of(cells_of.at(size), count, false);
       if (grid && consider(equalized(std::move(grid->slots)), false)) best_size_ = size;
     }
   }
@@ -173,7 +193,8 @@ class PipelineSearch {
     }
     struct Rough {
       Nanoseconds time;
-      DraftSlots slots;
+      Nanoseconds limit;
+      std::int32_t base;
     };
     std::vector<Rough> rough;
     Nanoseconds best = std::numeric_limits<Nanoseconds>::max();
@@ -184,10 +205,10 @@ class PipelineSearch {
       constexpr int max_limits = 10;
       Nanoseconds limit = bound_;
       for (int i = 0; i < max_limits; ++i) {
-        DraftSlots slots = pack_slots(problem_, limit, base).slots;
+        const DraftSlots slots = pack_slots(problem_, limit, base, PackCare::rough).slots;
         if (pass_time(slots_time(problem_, slots)) / shape_.stages > best) break;
+        rough.push_back({.time = time_of_slots(slots), .limit = limit, .base = base});
         limit = std::min(limit, longest_group(slots)) * 4 / 5;
-        rough.push_back({time_of_slots(slots), std::move(slots)});
         best = std::min(best, rough.back().time);
       }
     }
@@ -195,7 +216,8 @@ class PipelineSearch {
                      [](const Rough& a, const Rough& b) { return a.time < b.time; });
     constexpr std::size_t num_proper = 3;
     for (std::size_t i = 0; i < std::min(num_proper, rough.size()); ++i) {
-      consider(equalized(std::move(rough[i].slots)), true);
+      const auto& [time, limit, base] = rough[i];
+      consider(equalized(pack_slots(problem_, limit, base, PackCare::proper).slots), true);
     }
   }
 
@@ -221,8 +243,8 @@ class PipelineSearch {
       for (const DraftGroup& group : slot) time = std::max(time, group_time(problem_, group));
       longest.push_back(time);
     }
-    const auto padded = (static_cast<std::int32_t>(slots.size()) + multiple_ - 1) / multiple_;
-    longest.resize(static_cast<std::size_t>(padded * multiple_), problem_.microbatch());
+    const auto multiple = static_cast<std::size_t>(multiple_);
+    longest.resize((slots.size() + multiple - 1) / multiple * multiple, problem_.microbatch());
     std::vector<PassCost> costs;
     for (const std::size_t slot : small_ends(longest)) {
       costs.push_back(split_cost(longest[slot], problem_.model().forward_share));
@@ -325,9 +347,10 @@ class PipelineSearch {
     }
     PassCost cost = split_cost(group_time(problem_, group), problem_.model().forward_share);
     if (problem_.options().pass == Pass::forward) cost.backward = 0;
+    const Tokens tokens_per_rank = tokens / size;
     return {.cost = cost,
             .activation_bytes =
-                static_cast<double>(tokens / size) * problem_.model().activation_bytes_per_token};
+                static_cast<double>(tokens_per_rank) * problem_.model().activation_bytes_per_token};
   }
 
   // Every cell in its own order; the placeholders of a cell, one for each of its ranks, stay

@@ -94,7 +94,14 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
   }
   find_cheapest(topology_.ranks);  // what stands alone may take them all
   max_size_ = sizes_.empty() ? 0 : sizes_.back();
+  if (has_speeds()) find_paces();
   is_plain_ = work_.bundles.size() == work_.items.size();
+  if (std::all_of(work_.items.begin(), work_.items.end(),
+                  [](const auto& item) { return item.size() == 1; })) {
+    for (const auto& item : work_.items) {
+      lengths_of_items_.push_back(work_.lengths[item.front().index()]);
+    }
+  }
   tokens_of_one_.reserve(work_.items.size());
   for (const auto& item : work_.items) {
     Tokens sum = 0;
@@ -105,11 +112,30 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
   }
 }
 
+void Problem::find_paces() {
+  const auto ranks = static_cast<std::size_t>(topology_.ranks);
+  fastest_speed_.assign(ranks + 1, 0);
+  least_span_.assign(ranks + 1, static_cast<double>(ranks) * 1e6);
+  const auto& speeds = topology_.rank_speed;
+  for (std::size_t first = 0; first < ranks; ++first) {
+    double sum = 0;
+    double slowest = speeds[first];
+    for (std::size_t size = 1; first + size <= ranks; ++size) {
+      sum += speeds[first + size - 1];
+      slowest = std::min(slowest, speeds[first + size - 1]);
+      if (is_aligned_ && first % size != 0) continue;
+      fastest_speed_[size] = std::max(fastest_speed_[size], slowest);
+      least_span_[size] = std::min(least_span_[size], sum / slowest);
+    }
+  }
+}
+
 void Problem::set_alone(ItemId item, std::int32_t size) {
   alone_size_ = size;
   if (sizes_.empty() || sizes_.back() < size) sizes_.push_back(size);
   is_alone_.resize(work_.items.size(), false);
   is_alone_[static_cast<std::size_t>(item)] = true;
+  fits_of_size_.clear();
 }
 
 PriceId Problem::price_of(RankRange ranks) const {
@@ -249,6 +275,10 @@ Nanoseconds Problem::least_fixed(std::int32_t size) const {
 Tokens Problem::tokens(std::int32_t size, ItemId item) const {
   if (is_alone(item)) return capacity() * size;
   if (size == 1) return tokens_of_one_[static_cast<std::size_t>(item)];
+  if (!lengths_of_items_.empty()) {
+    return padded_length(lengths_of_items_[static_cast<std::size_t>(item)], size,
+                         options_.tensor_parallel);
+  }
   Tokens sum = 0;
   for (const SequenceId id : work_.items[static_cast<std::size_t>(item)]) {
     sum += padded_length(work_.lengths[id.index()], size, options_.tensor_parallel);
@@ -265,8 +295,19 @@ bool Problem::item_fits(std::int32_t size, ItemId item) const {
 
 bool Problem::fits(std::int32_t size, BundleId bundle) const {
   const auto items = items_of(bundle);
-  return std::all_of(items.begin(), items.end(),
-                     [&](ItemId item) { return item_fits(size, item); });
+  if (items.size() == 1) return item_fits(size, items.front());
+  const auto place = static_cast<std::size_t>(size);
+  if (place >= fits_of_size_.size()) fits_of_size_.resize(place + 1);
+  std::vector<std::int8_t>& known = fits_of_size_[place];
+  if (known.empty()) known.assign(work_.bundles.size(), -1);
+  std::int8_t& fits = known[static_cast<std::size_t>(bundle)];
+  if (fits < 0) {
+    fits =
+        std::all_of(items.begin(), items.end(), [&](ItemId item) { return item_fits(size, item); })
+            ? 1
+            : 0;
+  }
+  return fits == 1;
 }
 
 double Problem::slowness(RankRange ranks) const {

@@ -112,6 +112,15 @@ class Problem {
   // 1 / speed of the slowest rank of a group; 1 without slow ranks.
   [[nodiscard]] bool has_speeds() const { return !topology_.rank_speed.empty(); }
   [[nodiscard]] double slowness(RankRange ranks) const;
+  // Speed of the fastest group of a size.
+  [[nodiscard]] double fastest_speed(std::int32_t size) const {
+    return has_speeds() ? fastest_speed_[static_cast<std::size_t>(size)] : 1;
+  }
+  // What a group of a size takes of all ranks' speed together, in parts of its own pace, where it
+  // takes least. The size, unless faster ranks wait for a slow one.
+  [[nodiscard]] double least_span(std::int32_t size) const {
+    return has_speeds() ? least_span_[static_cast<std::size_t>(size)] : size;
+  }
   // A cost on ranks of that slowness.
   [[nodiscard]] static Nanoseconds slowed(Nanoseconds cost, double slowness);
 
@@ -122,6 +131,7 @@ class Problem {
     PriceId price = -1;
   };
 
+  void find_paces();
   Nanoseconds sequence_cost_at(const Price& price, std::size_t sequence) const;
 
   Work work_;
@@ -137,8 +147,13 @@ class Problem {
   bool is_everywhere_ = true;
   std::vector<std::int32_t> sizes_;
   std::vector<PriceId> cheapest_;      // of each size
-  std::vector<Tokens> tokens_of_one_;  // padded tokens of each item on one rank
-  bool is_plain_ = true;               // every bundle is one item
+  std::vector<double> fastest_speed_;  // of each size, with slow ranks
+  std::vector<double> least_span_;
+  std::vector<Tokens> lengths_of_items_;  // if every item is one sequence
+  std::vector<Tokens> tokens_of_one_;     // padded tokens of each item on one rank
+  bool is_plain_ = true;                  // every bundle is one item
+  // Of bundles of several items, by size: 1 fits, 0 does not, -1 not known.
+  mutable std::vector<std::vector<std::int8_t>> fits_of_size_;
   mutable std::vector<Price> prices_;
   mutable std::vector<std::vector<Key>> keys_of_size_;            // by size
   mutable std::vector<std::vector<Nanoseconds>> costs_of_price_;  // by bundle, -1: not known

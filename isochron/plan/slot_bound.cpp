@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "isochron/plan/bounds.h"
@@ -199,7 +200,9 @@ class SlotBound {
         slot.area += stay.size * (stay.time - stay.latency);
         return slot;
       };
-      for (std::size_t s = 0; s < slots_.size(); ++s) {
+      // By index: placing the next ones adds slots for a while.
+      const std::size_t num_slots = slots_.size();
+      for (std::size_t s = 0; s < num_slots; ++s) {
         if (slots_[s].size + stay.size > ranks_) continue;
         const Slot before = slots_[s];
         slots_[s] = with(before);
@@ -226,19 +229,26 @@ class SlotBound {
 Nanoseconds equal_count_bound(const Problem& problem) {
   double work = 0;
   double tokens = 0;
-  Nanoseconds item = 0;
+  double fastest_speed = 1;
+  if (problem.has_speeds()) {
+    const auto& speeds = problem.topology().rank_speed;
+    fastest_speed = *std::max_element(speeds.begin(), speeds.end());
+  }
+  double item = 0;  // the slowest at its fastest, as if it ran on the fastest rank
   for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
     double least = std::numeric_limits<double>::infinity();
     double fewest = std::numeric_limits<double>::infinity();
-    Nanoseconds fastest = std::numeric_limits<Nanoseconds>::max();
+    double fastest = std::numeric_limits<double>::infinity();
     for (const std::int32_t size : problem.sizes()) {
       if (!problem.fits(size, bundle)) continue;
       const Nanoseconds cost = problem.least_cost(size, bundle);
       // Wider groups only matter for the slowest bundle, and for work if links get cheaper.
-      const bool is_settled = problem.has_ordered_links() && fastest <= item;
+      const bool is_settled =
+          problem.has_ordered_links() && !problem.has_speeds() && fastest <= item;
       if (is_settled) break;
-      least = std::min(least, static_cast<double>(cost) * size);
-      fastest = std::min(fastest, cost + problem.least_fixed(size));
+      least = std::min(least, static_cast<double>(cost) * problem.least_span(size));
+      fastest = std::min(fastest, static_cast<double>(cost + problem.least_fixed(size)) *
+                                      fastest_speed / problem.fastest_speed(size));
       Tokens sum = 0;
       for (const ItemId id : problem.items_of(bundle)) sum += problem.tokens(size, id);
       fewest = std::min(fewest, static_cast<double>(sum));
@@ -248,19 +258,16 @@ Nanoseconds equal_count_bound(const Problem& problem) {
     item = std::max(item, fastest);
   }
   double speed = problem.num_ranks();
-  double fastest_speed = 1;
   if (problem.has_speeds()) {
     const auto& speeds = problem.topology().rank_speed;
-    speed = 0;
-    for (const double value : speeds) speed += value;
-    fastest_speed = *std::max_element(speeds.begin(), speeds.end());
+    speed = std::accumulate(speeds.begin(), speeds.end(), 0.0);
   }
   const double room = problem.num_ranks() * static_cast<double>(problem.capacity());
   const double slots = std::max(1.0, std::ceil(tokens / room * (1 - slack)));
   const double fixed = slots * static_cast<double>(problem.microbatch()) * problem.num_ranks();
   const double even = (work + fixed) / speed * (1 - slack);
   const double rounding = problem.has_speeds() ? 1 + 0.5 * problem.num_items() : 0;
-  const double slowest = static_cast<double>(item) / fastest_speed;
+  const double slowest = item / fastest_speed;
   return std::max<Nanoseconds>(0, static_cast<Nanoseconds>(std::max(even, slowest) - rounding));
 }
 

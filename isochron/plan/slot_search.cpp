@@ -1,25 +1,14 @@
-// Micro-batches of a chosen length, sorted into slots.
-//
-// What needs a wide group to end within a limit is packed first, dearest first: bin packing with
-// two resources, time and tokens, where a group of c ranks is a bin of price c. Sorted by duration
-// these groups fill slot after slot, so that those that wait for each other take equally long. The
-// other items fill what the wide groups leave open, and the rest is spread evenly over further
-// slots. The best of several limits is the start; after that a few slots at a time are pooled and
-// built anew.
+// The best of several recipes is the start; after that a few slots at a time are pooled and built
+// anew.
 
 #include "isochron/plan/slot_search.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
-#include <optional>
-#include <set>
-#include <tuple>
 
-#include "isochron/balance/assignment.h"
 #include "isochron/core/random.h"
-#include "isochron/plan/slots.h"
+#include "isochron/plan/slot_builder.h"
 
 namespace isochron {
 
@@ -27,80 +16,23 @@ namespace {
 
 constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max();
 
-struct Group {
-  std::int32_t place = 0;  // of its size in sizes()
-  std::int32_t size = 1;
-  Nanoseconds time = 0;  // with the fixed part
-  Tokens tokens = 0;
-  std::int32_t num_sequences = 0;
-  std::vector<ItemId> items = {};
-};
-
-struct PackedSlot {
-  std::vector<Group> groups = {};
-  Nanoseconds time = 0;
-  Nanoseconds room = 0;  // that groups may fill
-};
-
-// What to do with ranks beside the wide groups of a slot.
-enum class Idle {
-  filled,  // item by item, as long as the slot does not get longer
-  spread,  // evenly, together with further slots
-};
-
-// How what needs wide groups comes into slots.
-enum class Wide {
-  at_once,  // packed first, then sorted into slots
-  in_turn,  // slot by slot: the longest that are left, then what fills the time they leave
-};
-
-// How slots are built.
-struct Recipe {
-  std::size_t base = 0;   // place of the size of cells: items that fit it need no wide group
-  Nanoseconds limit = 0;  // that groups keep where they can
-  Idle idle = Idle::filled;
-  Wide wide = Wide::at_once;
-  bool is_quick = false;  // a rough answer, to compare limits by
-  bool is_last = false;   // spreads what is left as it is
-};
+using Idle = SlotRecipe::Idle;
+using Wide = SlotRecipe::Wide;
 
 class SlotSearch {
  public:
-  SlotSearch(const Problem& problem, Nanoseconds bound) : problem_(problem), bound_(bound) {
-    const auto sizes = problem.sizes();
-    for (const std::int32_t size : sizes) prices_.push_back(problem.cheapest_price(size));
-    const auto count = static_cast<std::size_t>(problem.num_items());
-    smallest_.resize(count);
-    dearest_.resize(count);
-    std::iota(dearest_.begin(), dearest_.end(), 0);
-    lightest_ = std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto item = static_cast<ItemId>(i);
-      std::size_t place = 0;
-      while (!problem.item_fits(sizes[place], item)) ++place;
-      smallest_[i] = static_cast<std::int32_t>(place);
-      const double area = static_cast<double>(cost(place, item)) * sizes[place];
-      const auto tokens = static_cast<double>(problem.tokens(sizes[place], item));
-      total_area_ += area;
-      total_tokens_ += tokens;
-      lightest_ = std::min(lightest_, area / tokens);
-    }
-    std::sort(dearest_.begin(), dearest_.end(), [&](ItemId a, ItemId b) {
-      return std::pair(-cost(0, a), a) < std::pair(-cost(0, b), b);
-    });
-    is_alike_ = !problem.has_speeds() && has_one_price(problem);
-    position_.resize(count);
-    for (std::size_t i = 0; i < count; ++i) {
-      position_[static_cast<std::size_t>(dearest_[i])] = static_cast<std::int32_t>(i);
-    }
-  }
+  SlotSearch(const Problem& problem, Nanoseconds bound)
+      : problem_(problem), bound_(bound), builder_(problem) {}
 
-  SlotDraft within(Nanoseconds limit, std::int32_t base) {
+  SlotDraft within(Nanoseconds limit, std::int32_t base, PackCare care) {
     const auto sizes = problem_.sizes();
     const auto place =
         static_cast<std::size_t>(std::find(sizes.begin(), sizes.end(), base) - sizes.begin());
     std::int64_t work = 0;
-    consider(build(dearest_, {.base = place, .limit = limit, .idle = Idle::spread}, work));
+    consider(builder_.build(
+        builder_.dearest(),
+        {.base = place, .limit = limit, .idle = Idle::spread, .is_quick = care == PackCare::rough},
+        work));
     return draft();
   }
 
@@ -111,536 +43,11 @@ class SlotSearch {
   }
 
  private:
-  // Groups by the room they have: of the time and of the tokens, at the lightest item's price for
-  // those, what there is less of.
-  class OpenGroups {
-   public:
-    OpenGroups(const SlotSearch& search) : search_(search), by_room_(search.prices_.size()) {}
-
-    void add(const Group& group, Nanoseconds time_left, std::int32_t id) {
-      by_room_[static_cast<std::size_t>(group.place)].emplace(room_of(group, time_left), id);
-    }
-
-    // The group of this size with the least room that takes the item, removed; -1 if there is none.
-    template <class GroupOf, class TimeLeftOf>
-    std::int32_t take(std::size_t place, ItemId item, GroupOf group_of, TimeLeftOf time_left_of) {
-      std::set<std::pair<Nanoseconds, std::int32_t>>& groups = by_room_[place];
-      if (groups.empty()) return -1;
-      const Problem& problem = search_.problem_;
-      const std::int32_t size = problem.sizes()[place];
-      const std::int32_t max_sequences = problem.options().max_sequences;
-      const Tokens tokens = problem.tokens(size, item);
-      const Nanoseconds time = search_.cost(place, item);
-      const auto needs = std::min(
-          time, static_cast<Nanoseconds>(static_cast<double>(tokens) / size * search_.lightest_));
-      if (groups.rbegin()->first < needs) return -1;
-      constexpr int max_tries = 16;
-      int tries = 0;
-      for (auto it = groups.lower_bound({needs, -1}); it != groups.end() && tries < max_tries;
-           ++it, ++tries) {
-        const Group& group = group_of(it->second);
-        const std::int32_t sequences = problem.num_sequences(item);
-        if (time_left_of(it->second) < time || group.tokens + tokens > problem.capacity() * size ||
-            (max_sequences > 0 && group.num_sequences + sequences > max_sequences)) {
-          continue;
-        }
-        const std::int32_t id = it->second;
-        groups.erase(it);
-        return id;
-      }
-      return -1;
-    }
-
-   private:
-    Nanoseconds room_of(const Group& group, Nanoseconds time_left) const {
-      const Tokens left = search_.problem_.capacity() * group.size - group.tokens;
-      const double by_tokens = static_cast<double>(left) / group.size * search_.lightest_;
-      return std::min(time_left, static_cast<Nanoseconds>(std::min(by_tokens, 4e18)));
-    }
-
-    const SlotSearch& search_;
-    std::vector<std::set<std::pair<Nanoseconds, std::int32_t>>> by_room_;
-  };
-
-  Nanoseconds cost(std::size_t place, ItemId item) const {
-    return problem_.cost(prices_[place], item);  // every item is a bundle here
-  }
-  Nanoseconds fixed(std::size_t place) const { return problem_.price(prices_[place]).fixed; }
   Nanoseconds good_enough() const { return bound_ + (bound_ >> 13); }
 
-  // Place of the smallest size from `base` up that holds the item. What fits a size may not fit the
-  // next, which pads more.
-  std::size_t smallest_from(std::size_t base, ItemId item) const {
-    auto place =
-        std::max(base, static_cast<std::size_t>(smallest_[static_cast<std::size_t>(item)]));
-    while (place < prices_.size() && !problem_.item_fits(problem_.sizes()[place], item)) ++place;
-    return place;
-  }
-
-  // Whether some size from `base` up holds every item.
-  bool holds_all(std::size_t base) const {
-    return std::all_of(dearest_.begin(), dearest_.end(),
-                       [&](ItemId item) { return smallest_from(base, item) < prices_.size(); });
-  }
-
-  void put(Group& group, ItemId item) const {
-    group.items.push_back(item);
-    group.time += cost(static_cast<std::size_t>(group.place), item);
-    group.tokens += problem_.tokens(group.size, item);
-    group.num_sequences += problem_.num_sequences(item);
-  }
-
-  Group group_at(std::size_t place) const {
-    return {.place = static_cast<std::int32_t>(place),
-            .size = problem_.sizes()[place],
-            .time = fixed(place)};
-  }
-
-  // What traffic makes of the area of an item, on a larger group than it needs.
-  double overhead(std::size_t place, ItemId item) const {
-    const auto least = static_cast<std::size_t>(smallest_[static_cast<std::size_t>(item)]);
-    const auto sizes = problem_.sizes();
-    return static_cast<double>(cost(place, item)) * sizes[place] /
-           std::max(1.0, static_cast<double>(cost(least, item)) * sizes[least]);
-  }
-
-  // Packs items, dearest first, into groups that take at most the limit where they can.
-  std::vector<Group> pack(const std::vector<ItemId>& items, const Recipe& recipe,
-                          std::int64_t& work) const {
-    const auto sizes = problem_.sizes();
-    std::vector<Group> groups;
-    OpenGroups open(*this);
-    for (const ItemId item : items) {
-      --work;
-      const std::size_t best = place_within(recipe, item);
-      const bool may_share =
-          cost(best, item) + fixed(best) <= recipe.limit && !problem_.is_alone(item);
-      std::int32_t id = -1;
-      for (std::size_t place = best; may_share && place < sizes.size() && id < 0; ++place) {
-        if (overhead(place, item) > 1.1 * overhead(best, item)) break;
-        if (!problem_.item_fits(sizes[place], item)) continue;
-        id = open.take(
-            place, item,
-            [&](std::int32_t g) -> const Group& { return groups[static_cast<std::size_t>(g)]; },
-            [&](std::int32_t g) {
-              return recipe.limit - groups[static_cast<std::size_t>(g)].time;
-            });
-      }
-      if (id < 0) {
-        id = static_cast<std::int32_t>(groups.size());
-        groups.push_back(group_at(best));
-      }
-      Group& group = groups[static_cast<std::size_t>(id)];
-      put(group, item);
-      if (may_share) open.add(group, recipe.limit - group.time, id);
-    }
-    return groups;
-  }
-
-  // Longest groups first into slots: each takes the longest one left and fills up with the next.
-  std::vector<PackedSlot> arrange(std::vector<Group> groups) const {
-    std::stable_sort(groups.begin(), groups.end(),
-                     [](const Group& a, const Group& b) { return a.time > b.time; });
-    std::vector<PackedSlot> slots;
-    std::vector<std::int32_t> rest(groups.size());
-    std::iota(rest.begin(), rest.end(), 0);
-    while (!rest.empty()) {
-      PackedSlot slot;
-      std::int32_t room = problem_.num_ranks();
-      std::vector<std::int32_t> later;
-      for (const std::int32_t index : rest) {
-        Group& group = groups[static_cast<std::size_t>(index)];
-        if (group.size > room || (!is_simple() && !can_place(slot.groups, group))) {
-          later.push_back(index);
-          continue;
-        }
-        room -= group.size;
-        slot.time = std::max(slot.time, group.time);
-        slot.groups.push_back(std::move(group));
-      }
-      rest = std::move(later);
-      slots.push_back(std::move(slot));
-    }
-    return slots;
-  }
-
-  // Whether groups fit side by side as soon as their sizes add up.
-  bool is_simple() const {
-    if (!problem_.is_everywhere()) return false;
-    if (!problem_.is_aligned() || problem_.sizes().size() == 1) return true;
-    const auto sizes = problem_.sizes();
-    for (std::size_t i = 1; i < sizes.size(); ++i) {
-      if (sizes[i] % sizes[i - 1] != 0) return false;
-    }
-    return problem_.num_ranks() % sizes.back() == 0;
-  }
-
-  bool can_place(const std::vector<Group>& groups, const Group& more) const {
-    std::vector<std::int32_t> sizes;
-    for (const Group& group : groups) sizes.push_back(group.size);
-    sizes.push_back(more.size);
-    return !places_of(sizes).empty();
-  }
-
-  // First ranks for groups of these sizes, or nothing if they do not fit: widest first, each at its
-  // first free place, inside a node if it can.
-  std::vector<std::int32_t> places_of(const std::vector<std::int32_t>& sizes) const {
-    std::vector<std::size_t> order(sizes.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return sizes[a] > sizes[b]; });
-    std::vector<bool> is_taken(static_cast<std::size_t>(problem_.num_ranks()), false);
-    std::vector<std::int32_t> places(sizes.size(), -1);
-    for (const std::size_t i : order) {
-      const std::int32_t size = sizes[i];
-      const std::int32_t step = problem_.first_step(size);
-      std::int32_t best = -1;
-      Nanoseconds best_fixed = never;
-      for (std::int32_t first = 0; first + size <= problem_.num_ranks(); first += step) {
-        bool is_free = true;
-        for (std::int32_t r = first; r < first + size && is_free; ++r) {
-          is_free = !is_taken[static_cast<std::size_t>(r)];
-        }
-        if (!is_free) continue;
-        const PriceId price = problem_.price_of({.first = first, .size = size});
-        if (price < 0) continue;
-        // The fixed part tells the link; the first place with the cheapest one.
-        if (problem_.price(price).fixed < best_fixed) {
-          best = first;
-          best_fixed = problem_.price(price).fixed;
-        }
-        if (best_fixed == problem_.price(problem_.cheapest_price(size)).fixed) break;
-      }
-      if (best < 0) return places_in_row(sizes, order);
-      places[i] = best;
-      for (std::int32_t r = best; r < best + size; ++r)
-        is_taken[static_cast<std::size_t>(r)] = true;
-    }
-    return places;
-  }
-
-  // The smallest size that ends within the limit, or else the fastest.
-  std::size_t place_within(const Recipe& recipe, ItemId item) const {
-    const auto sizes = problem_.sizes();
-    std::size_t best = smallest_from(recipe.base, item);
-    Nanoseconds least = never;
-    for (std::size_t place = best; place < sizes.size() && least > recipe.limit; ++place) {
-      if (!problem_.item_fits(sizes[place], item)) continue;
-      const Nanoseconds time = cost(place, item) + fixed(place);
-      if (time < least) {
-        least = time;
-        best = place;
-      }
-    }
-    return best;
-  }
-
-  // Slot by slot: the items that take longest alone stand side by side, all that is left fills the
-  // time that they leave. Ends when what is left needs no wide group and no longer slots.
-  std::vector<PackedSlot> build_in_turn(const std::vector<ItemId>& items, const Recipe& recipe,
-                                        std::int64_t& work) const {
-    const auto sizes = problem_.sizes();
-    struct Entry {
-      Nanoseconds time;
-      std::size_t place;
-      ItemId item;
-    };
-    std::vector<Entry> entries;  // longest first
-    for (const ItemId item : items) {
-      const std::size_t place = place_within(recipe, item);
-      entries.push_back({cost(place, item) + fixed(place), place, item});
-    }
-    std::stable_sort(entries.begin(), entries.end(),
-                     [](const Entry& a, const Entry& b) { return a.time > b.time; });
-    std::vector<bool> is_used(position_.size(), false);
-    std::vector<ItemId> left = items;  // dearest first
-    std::vector<PackedSlot> slots;
-    while (!left.empty()) {
-      const bool is_narrow = std::all_of(left.begin(), left.end(), [&](ItemId item) {
-        return smallest_from(recipe.base, item) == recipe.base && !problem_.is_alone(item);
-      });
-      if (is_narrow && cost(recipe.base, left.front()) <= even_share(left, recipe.base)) break;
-      std::vector<PackedSlot> slot(1);
-      std::int32_t room = problem_.num_ranks();
-      for (const Entry& entry : entries) {
-        if (room < sizes.front()) break;
-        if (is_used[static_cast<std::size_t>(entry.item)] || sizes[entry.place] > room) continue;
-        if (!is_simple() && !can_place(slot[0].groups, group_at(entry.place))) continue;
-        is_used[static_cast<std::size_t>(entry.item)] = true;
-        Group group = group_at(entry.place);
-        put(group, entry.item);
-        slot[0].time = std::max(slot[0].time, group.time);
-        slot[0].groups.push_back(std::move(group));
-        room -= sizes[entry.place];
-      }
-      slot[0].room = slot[0].time;
-      std::erase_if(left, [&](ItemId item) { return is_used[static_cast<std::size_t>(item)]; });
-      std::erase_if(entries, [&](const Entry& entry) {
-        return is_used[static_cast<std::size_t>(entry.item)];
-      });
-      left = fill(slot, left, {.base = recipe.base, .idle = Idle::spread}, work);
-      for (const Group& group : slot[0].groups) {
-        for (const ItemId item : group.items) is_used[static_cast<std::size_t>(item)] = true;
-      }
-      slots.push_back(std::move(slot[0]));
-    }
-    if (!left.empty()) {
-      Recipe rest = recipe;
-      rest.wide = Wide::at_once;
-      rest.idle = Idle::spread;
-      rest.limit = never;
-      for (PackedSlot& slot : build(left, rest, work)) slots.push_back(std::move(slot));
-    }
-    return slots;
-  }
-
-  // What every cell gets of items, if they fill as many slots as their tokens need.
-  Nanoseconds even_share(const std::vector<ItemId>& items, std::size_t base) const {
-    double sum = 0;
-    Tokens tokens = 0;
-    for (const ItemId item : items) {
-      sum += static_cast<double>(cost(base, item));
-      tokens += problem_.tokens(problem_.sizes()[base], item);
-    }
-    const Tokens room = problem_.capacity() * problem_.num_ranks();
-    const auto slots = static_cast<double>((tokens + room - 1) / room);
-    return static_cast<Nanoseconds>(sum * problem_.sizes()[base] / problem_.num_ranks() / slots);
-  }
-
-  // Slots for items, dearest first.
-  std::vector<PackedSlot> build(const std::vector<ItemId>& items, const Recipe& recipe,
-                                std::int64_t& work) const {
-    if (recipe.wide == Wide::in_turn) return build_in_turn(items, recipe, work);
-    std::vector<ItemId> wide;
-    std::vector<ItemId> narrow;
-    for (const ItemId item : items) {
-      const bool is_wide = smallest_from(recipe.base, item) > recipe.base ||
-                           problem_.is_alone(item) ||
-                           cost(recipe.base, item) + fixed(recipe.base) > recipe.limit;
-      (is_wide ? wide : narrow).push_back(item);
-    }
-    std::vector<PackedSlot> slots = arrange(pack(wide, recipe, work));
-    for (PackedSlot& slot : slots) {
-      slot.room = recipe.idle == Idle::filled ? slot.time : std::max(slot.time, recipe.limit);
-    }
-    narrow = fill(slots, narrow, recipe, work);
-    if (narrow.empty()) return slots;
-    std::vector<PackedSlot> apart;
-    if (!recipe.is_last) apart = with_rest_apart(slots, narrow, recipe, work);
-    spread(slots, narrow, recipe, work);
-    return !apart.empty() && total(apart) < total(slots) ? apart : slots;
-  }
-
-  // Adds slots for what is left in which even its dearest items end with the others, on wider
-  // groups than they need. Nothing if none is that dear.
-  std::vector<PackedSlot> with_rest_apart(const std::vector<PackedSlot>& slots,
-                                          const std::vector<ItemId>& items, const Recipe& recipe,
-                                          std::int64_t& work) const {
-    double sum = 0;
-    Tokens tokens = 0;
-    for (const ItemId item : items) {
-      sum += static_cast<double>(cost(recipe.base, item));
-      tokens += problem_.tokens(problem_.sizes()[recipe.base], item);
-    }
-    const double mean = sum * problem_.sizes()[recipe.base] / problem_.num_ranks();
-    const Tokens room = problem_.capacity() * problem_.num_ranks();
-    const auto fewest = static_cast<double>((tokens + room - 1) / room);
-    std::vector<PackedSlot> best;
-    Nanoseconds best_time = never;
-    for (double m = fewest; m < fewest + 2; ++m) {
-      const auto limit = static_cast<Nanoseconds>(mean / m * 1.01) + fixed(recipe.base);
-      if (cost(recipe.base, items.front()) + fixed(recipe.base) <= limit) continue;
-      std::vector<PackedSlot> all = slots;
-      const Recipe even{.base = recipe.base,
-                        .limit = limit,
-                        .idle = Idle::spread,
-                        .is_quick = recipe.is_quick,
-                        .is_last = true};
-      for (PackedSlot& slot : build(items, even, work)) all.push_back(std::move(slot));
-      if (total(all) < best_time) {
-        best_time = total(all);
-        best = std::move(all);
-      }
-    }
-    return best;
-  }
-
-  // Puts items where groups end before their slot and on ranks that idle; returns those that are
-  // left.
-  std::vector<ItemId> fill(std::vector<PackedSlot>& slots, const std::vector<ItemId>& items,
-                           const Recipe& recipe, std::int64_t& work) const {
-    const auto sizes = problem_.sizes();
-    struct Where {
-      std::size_t slot;
-      std::size_t group;
-    };
-    std::vector<Where> where;
-    OpenGroups open(*this);
-    for (std::size_t s = 0; s < slots.size(); ++s) {
-      std::int32_t idle = problem_.num_ranks();
-      for (const Group& group : slots[s].groups) idle -= group.size;
-      for (; recipe.idle == Idle::filled && idle >= sizes[recipe.base] && is_simple();
-           idle -= sizes[recipe.base]) {
-        slots[s].groups.push_back(group_at(recipe.base));
-      }
-      for (std::size_t g = 0; g < slots[s].groups.size(); ++g) {
-        const Group& group = slots[s].groups[g];
-        if (!group.items.empty() && problem_.is_alone(group.items.front())) continue;
-        where.push_back({s, g});
-        open.add(group, slots[s].room - group.time, static_cast<std::int32_t>(where.size()) - 1);
-      }
-    }
-    const auto group_of = [&](std::int32_t id) -> Group& {
-      const Where& spot = where[static_cast<std::size_t>(id)];
-      return slots[spot.slot].groups[spot.group];
-    };
-    const auto time_left_of = [&](std::int32_t id) {
-      return slots[where[static_cast<std::size_t>(id)].slot].room - group_of(id).time;
-    };
-    // Where traffic is cheap first; idle time on wide groups is better used dearly than not at all.
-    std::vector<ItemId> rest = items;
-    for (const double most : {1.05, 1.2, 4.0}) {
-      std::size_t kept = 0;
-      for (const ItemId item : rest) {
-        --work;
-        std::int32_t id = -1;
-        for (std::size_t place = smallest_from(recipe.base, item); place < sizes.size() && id < 0;
-             ++place) {
-          if (overhead(place, item) > most) break;
-          if (problem_.item_fits(sizes[place], item)) {
-            id = open.take(place, item, group_of, time_left_of);
-          }
-        }
-        if (id < 0) {
-          rest[kept++] = item;
-          continue;
-        }
-        Group& group = group_of(id);
-        put(group, item);
-        PackedSlot& slot = slots[where[static_cast<std::size_t>(id)].slot];
-        slot.time = std::max(slot.time, group.time);
-        open.add(group, slot.room - group.time, id);
-      }
-      rest.resize(kept);
-    }
-    for (PackedSlot& slot : slots) {
-      std::erase_if(slot.groups, [](const Group& group) { return group.items.empty(); });
-    }
-    return rest;
-  }
-
-  // Adds items that need no wide group, evenly over the cells that idle (if they are not filled
-  // already) and as many further slots as hold their tokens, or a few more where that is shorter.
-  void spread(std::vector<PackedSlot>& slots, const std::vector<ItemId>& items,
-              const Recipe& recipe, std::int64_t& work) const {
-    const std::int32_t size = problem_.sizes()[recipe.base];
-    const std::int32_t cells = problem_.num_ranks() / size;
-    std::vector<Nanoseconds> costs;
-    std::vector<Tokens> tokens;
-    std::vector<std::int32_t> sequences;
-    Tokens volume = 0;
-    for (const ItemId item : items) {
-      costs.push_back(cost(recipe.base, item));
-      tokens.push_back(problem_.tokens(size, item));
-      sequences.push_back(problem_.num_sequences(item));
-      volume += tokens.back();
-    }
-    std::vector<std::size_t> beside;  // the slot of each idle cell, longest slot first
-    if (recipe.idle == Idle::spread && is_simple()) {
-      for (std::size_t s = 0; s < slots.size(); ++s) {
-        std::int32_t room = problem_.num_ranks();
-        for (const Group& group : slots[s].groups) room -= group.size;
-        for (; room >= size; room -= size) beside.push_back(s);
-      }
-      std::stable_sort(beside.begin(), beside.end(),
-                       [&](std::size_t a, std::size_t b) { return slots[a].time > slots[b].time; });
-    }
-    const auto num_beside = static_cast<std::int32_t>(beside.size());
-    Limits limits{.capacity = problem_.capacity() * size};
-    if (problem_.options().max_sequences > 0) limits.max_size = problem_.options().max_sequences;
-    const auto num_bins =
-        static_cast<std::int32_t>((volume + limits.capacity - 1) / limits.capacity);
-    const std::int32_t fewest =
-        std::max(num_beside > 0 ? 0 : 1, (num_bins - num_beside + cells - 1) / cells);
-    std::vector<PackedSlot> best;
-    Nanoseconds best_time = never;
-    const Units units{.costs = costs, .tokens = tokens, .sizes = sequences};
-    for (std::int32_t m = fewest; m < fewest + (recipe.is_quick ? 2 : 3); ++m) {
-      if (recipe.is_quick && best_time != never) break;
-      const std::int32_t bins = num_beside + m * cells;
-      std::optional<BinOf> bin_of;
-      if (recipe.is_quick) {
-        bin_of = longest_first(units, dearest_first(costs), bins, limits);
-        work -= static_cast<std::int64_t>(items.size());
-      } else {
-        const std::int64_t budget = static_cast<std::int64_t>(items.size()) * 16;
-        bin_of = assign(units, bins, limits, RefineGoal::largest, budget).bin_of;
-        work -= budget / 4;
-      }
-      if (!bin_of) continue;
-      std::vector<Group> groups(static_cast<std::size_t>(bins), group_at(recipe.base));
-      for (std::size_t i = 0; i < items.size(); ++i) {
-        put(groups[static_cast<std::size_t>((*bin_of)[i])], items[i]);
-      }
-      std::erase_if(groups, [](const Group& group) { return group.items.empty(); });
-      std::stable_sort(groups.begin(), groups.end(),
-                       [](const Group& a, const Group& b) { return a.time > b.time; });
-      // Idle cells first where their slot is long anyway, further slots for the rest.
-      std::vector<PackedSlot> all = slots;
-      std::size_t next = 0;
-      for (const std::size_t s : beside) {
-        if (next == groups.size()) break;
-        all[s].time = std::max(all[s].time, groups[next].time);
-        all[s].groups.push_back(std::move(groups[next++]));
-      }
-      groups.erase(groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(next));
-      for (PackedSlot& slot : arrange(std::move(groups))) all.push_back(std::move(slot));
-      const Nanoseconds time = total(all);
-      if (time < best_time) {
-        best_time = time;
-        best = std::move(all);
-      }
-    }
-    if (best_time != never) {
-      slots = std::move(best);
-      return;
-    }
-    const Recipe loose{.base = recipe.base, .limit = never};
-    for (PackedSlot& slot : arrange(pack(items, loose, work))) slots.push_back(std::move(slot));
-  }
-
-  // One after the other, in this order: fits where groups may start anywhere.
-  std::vector<std::int32_t> places_in_row(const std::vector<std::int32_t>& sizes,
-                                          const std::vector<std::size_t>& order) const {
-    std::vector<std::int32_t> places(sizes.size(), -1);
-    std::int32_t next = 0;
-    for (const std::size_t i : order) {
-      const RankRange ranks{.first = next, .size = sizes[i]};
-      const bool is_allowed = next + sizes[i] <= problem_.num_ranks() &&
-                              next % problem_.first_step(sizes[i]) == 0 &&
-                              problem_.price_of(ranks) >= 0;
-      if (!is_allowed) return {};
-      places[i] = next;
-      next += sizes[i];
-    }
-    return places;
-  }
-
-  static Nanoseconds total(const std::vector<PackedSlot>& slots) {
-    Nanoseconds sum = 0;
-    for (const PackedSlot& slot : slots) sum += slot.time;
-    return sum;
-  }
-
-  // Where groups of a size differ by their place, a slot takes what it does where they stand.
-  void settle(std::vector<PackedSlot>& slots) const {
-    if (is_alike_) return;
-    for (PackedSlot& slot : slots) slot.time = placed(slot).second;
-  }
-
   void consider(std::vector<PackedSlot> slots) {
-    settle(slots);
-    const Nanoseconds time = total(slots);
+    builder_.settle(slots);
+    const Nanoseconds time = total_time(slots);
     if (time < time_) {
       time_ = time;
       slots_ = std::move(slots);
@@ -649,29 +56,31 @@ class SlotSearch {
 
   // Limits worth trying: what the longest items take on groups of every size, what the work takes
   // in m even slots, and multiples of what a slot full of tokens takes.
-  std::vector<Recipe> recipes() const {
+  std::vector<SlotRecipe> recipes() const {
     const auto sizes = problem_.sizes();
-    const double full = total_area_ * static_cast<double>(problem_.capacity()) / total_tokens_;
-    const double whole = total_area_ / problem_.num_ranks();
-    std::vector<Recipe> result;
+    const double full =
+        builder_.total_area() * static_cast<double>(problem_.capacity()) / builder_.total_tokens();
+    const double whole = builder_.total_area() / problem_.num_ranks();
+    std::vector<SlotRecipe> result;
     Nanoseconds longest = 0;
-    for (const ItemId item : dearest_) {
-      const auto place = static_cast<std::size_t>(smallest_[static_cast<std::size_t>(item)]);
-      longest = std::max(longest, cost(place, item) + fixed(place));
+    for (const ItemId item : builder_.dearest()) {
+      const auto place = builder_.smallest(item);
+      longest = std::max(longest, builder_.cost(place, item) + builder_.fixed(place));
     }
     const auto add = [&](double limit, Idle idle) {
       const Nanoseconds clamped =
-          std::clamp<Nanoseconds>(static_cast<Nanoseconds>(limit) + fixed(0), 1, longest);
-      const bool is_known = std::any_of(result.begin(), result.end(), [&](const Recipe& recipe) {
-        return recipe.limit == clamped && recipe.idle == idle && recipe.wide == Wide::at_once;
-      });
+          std::clamp<Nanoseconds>(static_cast<Nanoseconds>(limit) + builder_.fixed(0), 1, longest);
+      const bool is_known =
+          std::any_of(result.begin(), result.end(), [&](const SlotRecipe& recipe) {
+            return recipe.limit == clamped && recipe.idle == idle && recipe.wide == Wide::at_once;
+          });
       if (!is_known) result.push_back({.limit = clamped, .idle = idle});
     };
     const double fewest = std::max(1.0, std::ceil(whole / full));
     // Long items set the pace of their slots; with many slots that is all there is to choose.
     const bool has_many_slots = fewest > 6;
     for (const double factor : {8.0, 2.5, 1.8}) {
-      const auto limit = static_cast<Nanoseconds>(full * factor) + fixed(0);
+      const auto limit = static_cast<Nanoseconds>(full * factor) + builder_.fixed(0);
       if (factor < 8.0 && (limit >= longest || has_many_slots)) continue;
       result.push_back({.limit = std::min(limit, longest), .wide = Wide::in_turn});
     }
@@ -681,11 +90,11 @@ class SlotSearch {
     }
     for (const double factor : {8.0, 2.2}) add(full * factor, Idle::filled);
     for (double m = fewest; m < fewest + 3; ++m) add(whole / m * 1.005, Idle::spread);
-    for (std::size_t i = 0; i < std::min<std::size_t>(2, dearest_.size()); ++i) {
-      const ItemId item = dearest_[i];
-      for (auto place = static_cast<std::size_t>(smallest_[static_cast<std::size_t>(item)]);
-           place < sizes.size(); ++place) {
-        const auto time = static_cast<double>(cost(place, item) + fixed(place) - fixed(0));
+    for (std::size_t i = 0; i < std::min<std::size_t>(2, builder_.dearest().size()); ++i) {
+      const ItemId item = builder_.dearest()[i];
+      for (auto place = builder_.smallest(item); place < sizes.size(); ++place) {
+        const auto time = static_cast<double>(builder_.cost(place, item) + builder_.fixed(place) -
+                                              builder_.fixed(0));
         if (result.size() < 24 && time < 8 * full && time > whole / (fewest + 3)) {
           add(time, Idle::filled);
           add(time, Idle::spread);
@@ -694,13 +103,13 @@ class SlotSearch {
     }
     // Larger cells pack their tokens better, which counts where micro-batches cost much.
     for (std::size_t base = 1; base < std::min<std::size_t>(4, sizes.size()); ++base) {
-      if (problem_.num_ranks() % sizes[base] != 0 || !holds_all(base)) continue;
+      if (problem_.num_ranks() % sizes[base] != 0 || !builder_.holds_all(base)) continue;
       for (const Idle idle : {Idle::filled, Idle::spread}) {
         result.push_back({.base = base, .limit = longest, .idle = idle});
       }
       result.push_back({.base = base, .limit = longest, .wide = Wide::in_turn});
       for (double m = fewest; m < fewest + 2; ++m) {
-        const auto limit = static_cast<Nanoseconds>(whole / m * 1.02) + fixed(base);
+        const auto limit = static_cast<Nanoseconds>(whole / m * 1.02) + builder_.fixed(base);
         result.push_back({.base = base, .limit = limit, .idle = Idle::spread});
       }
     }
@@ -712,19 +121,20 @@ class SlotSearch {
   void start(std::int64_t& work) {
     const auto sizes = problem_.sizes();
     // Where every item fits a cell an even spread is often all it takes.
-    const bool is_narrow = std::all_of(smallest_.begin(), smallest_.end(),
-                                       [](std::int32_t place) { return place == 0; });
+    const bool is_narrow = std::all_of(builder_.dearest().begin(), builder_.dearest().end(),
+                                       [&](ItemId item) { return builder_.smallest(item) == 0; });
     if (is_narrow) {
-      consider(build(dearest_, {.limit = never, .idle = Idle::spread, .is_last = true}, work));
+      consider(builder_.build(builder_.dearest(),
+                              {.limit = never, .idle = Idle::spread, .is_last = true}, work));
       if (time_ <= good_enough()) return;
     }
-    std::vector<std::pair<Nanoseconds, Recipe>> tried;
-    for (Recipe recipe : recipes()) {
+    std::vector<std::pair<Nanoseconds, SlotRecipe>> tried;
+    for (SlotRecipe recipe : recipes()) {
       if (tried.size() > 3 && work <= 0) break;
       recipe.is_quick = true;
-      std::vector<PackedSlot> slots = build(dearest_, recipe, work);
-      settle(slots);
-      tried.emplace_back(total(slots), recipe);
+      std::vector<PackedSlot> slots = builder_.build(builder_.dearest(), recipe, work);
+      builder_.settle(slots);
+      tried.emplace_back(total_time(slots), recipe);
       consider(std::move(slots));
       if (time_ <= good_enough()) return;
     }
@@ -732,19 +142,20 @@ class SlotSearch {
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     for (std::size_t i = 0; i < std::min<std::size_t>(3, tried.size()); ++i) {
       tried[i].second.is_quick = false;
-      consider(build(dearest_, tried[i].second, work));
+      consider(builder_.build(builder_.dearest(), tried[i].second, work));
       if (time_ <= good_enough()) return;
     }
     // All in groups of one larger size, where that may be shorter: few sequences on many ranks.
     for (std::size_t base = 1; base < sizes.size(); ++base) {
       if (problem_.num_ranks() % sizes[base] != 0) continue;
       double area = 0;
-      for (const ItemId item : dearest_) {
-        area += static_cast<double>(cost(base, item)) * sizes[base];
+      for (const ItemId item : builder_.dearest()) {
+        area += static_cast<double>(builder_.cost(base, item)) * sizes[base];
         if (!problem_.item_fits(sizes[base], item)) area = 1e300;
       }
       if (area / problem_.num_ranks() >= static_cast<double>(time_)) continue;
-      consider(build(dearest_, {.base = base, .limit = never, .idle = Idle::spread}, work));
+      consider(builder_.build(builder_.dearest(),
+                              {.base = base, .limit = never, .idle = Idle::spread}, work));
     }
   }
 
@@ -764,23 +175,22 @@ class SlotSearch {
       for (const std::size_t index : chosen) {
         before += slots_[index].time;
         longest = std::max(longest, slots_[index].time);
-        for (const Group& group : slots_[index].groups) {
+        for (const PackedGroup& group : slots_[index].groups) {
           items.insert(items.end(), group.items.begin(), group.items.end());
         }
       }
-      std::sort(items.begin(), items.end(), [&](ItemId a, ItemId b) {
-        return position_[static_cast<std::size_t>(a)] < position_[static_cast<std::size_t>(b)];
-      });
+      std::sort(items.begin(), items.end(),
+                [&](ItemId a, ItemId b) { return builder_.position(a) < builder_.position(b); });
       const double mean = static_cast<double>(before) / static_cast<double>(pool);
       const double factor = 0.75 + 0.3 * random.unit();
       const auto limit = static_cast<Nanoseconds>(
           factor * (random.below(2) == 0 ? mean : static_cast<double>(longest)));
-      const Recipe recipe{.limit = std::max<Nanoseconds>(1, limit),
-                          .idle = random.below(2) == 0 ? Idle::filled : Idle::spread,
-                          .wide = random.below(3) == 0 ? Wide::in_turn : Wide::at_once};
-      std::vector<PackedSlot> fresh = build(items, recipe, work);
-      settle(fresh);
-      const Nanoseconds after = total(fresh);
+      const SlotRecipe recipe{.limit = std::max<Nanoseconds>(1, limit),
+                              .idle = random.below(2) == 0 ? Idle::filled : Idle::spread,
+                              .wide = random.below(3) == 0 ? Wide::in_turn : Wide::at_once};
+      std::vector<PackedSlot> fresh = builder_.build(items, recipe, work);
+      builder_.settle(fresh);
+      const Nanoseconds after = total_time(fresh);
       if (after > before) continue;
       std::sort(chosen.begin(), chosen.end(), std::greater<>());
       for (const std::size_t index : chosen) {
@@ -791,25 +201,10 @@ class SlotSearch {
     }
   }
 
-  // The groups of a slot on their ranks, and what the slowest takes there.
-  std::pair<std::vector<DraftGroup>, Nanoseconds> placed(const PackedSlot& slot) const {
-    std::vector<std::int32_t> sizes;
-    for (const Group& group : slot.groups) sizes.push_back(group.size);
-    const std::vector<std::int32_t> places = places_of(sizes);
-    std::vector<DraftGroup> groups;
-    Nanoseconds slowest = 0;
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      groups.push_back(
-          {.ranks = {.first = places[i], .size = sizes[i]}, .items = slot.groups[i].items});
-      slowest = std::max(slowest, group_time(problem_, groups.back()));
-    }
-    return {std::move(groups), slowest};
-  }
-
   SlotDraft draft() const {
     SlotDraft draft;
     for (const PackedSlot& slot : slots_) {
-      auto [groups, time] = placed(slot);
+      auto [groups, time] = builder_.placed(slot);
       draft.slots.push_back(std::move(groups));
       draft.time += time;
     }
@@ -818,22 +213,15 @@ class SlotSearch {
 
   const Problem& problem_;
   Nanoseconds bound_;
-  std::vector<PriceId> prices_;         // of each size, at its cheapest place
-  std::vector<std::int32_t> smallest_;  // place in sizes() of the smallest that holds an item
-  std::vector<ItemId> dearest_;
-  std::vector<std::int32_t> position_;  // of each item in dearest_
-  double total_area_ = 0;
-  double total_tokens_ = 0;
-  double lightest_ = 0;   // least cost of a token
-  bool is_alike_ = true;  // groups of a size cost the same wherever they stand
+  SlotBuilder builder_;
   std::vector<PackedSlot> slots_;
   Nanoseconds time_ = never;
 };
 
 }  // namespace
 
-SlotDraft pack_slots(const Problem& problem, Nanoseconds limit, std::int32_t base) {
-  return SlotSearch(problem, 0).within(limit, base);
+SlotDraft pack_slots(const Problem& problem, Nanoseconds limit, std::int32_t base, PackCare care) {
+  return SlotSearch(problem, 0).within(limit, base, care);
 }
 
 SlotDraft search_slots(const Problem& problem, Nanoseconds bound, std::int64_t work) {

@@ -143,6 +143,29 @@ bool has_one_price(const Problem& problem) {
   return true;
 }
 
+std::vector<std::vector<ItemId>> first_fit(const Problem& problem, std::int32_t size,
+                                           std::span<const ItemId> items) {
+  const std::int32_t max_sequences = problem.options().max_sequences;
+  std::vector<std::vector<ItemId>> groups;
+  std::vector<Tokens> rooms;
+  std::vector<std::int32_t> seats;
+  for (const ItemId item : items) {
+    const Tokens needs = problem.tokens(size, item);
+    const std::int32_t sequences = max_sequences == 0 ? 0 : problem.num_sequences(item);
+    std::size_t i = 0;
+    while (i < groups.size() && (rooms[i] < needs || seats[i] < sequences)) ++i;
+    if (i == groups.size()) {
+      groups.emplace_back();
+      rooms.push_back(problem.capacity() * size);
+      seats.push_back(max_sequences);
+    }
+    groups[i].push_back(item);
+    rooms[i] -= needs;
+    seats[i] -= sequences;
+  }
+  return groups;
+}
+
 Nanoseconds group_time(const Problem& problem, const DraftGroup& group) {
   const Nanoseconds time =
       group.items.empty() ? problem.microbatch() : problem.group_cost(group.ranks, group.items);

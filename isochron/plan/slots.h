@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "isochron/plan/draft.h"
@@ -16,6 +18,10 @@ using DraftSlots = std::vector<std::vector<DraftGroup>>;
 
 // Whether groups of a size cost the same wherever they stand, but for slow ranks.
 [[nodiscard]] bool has_one_price(const Problem& problem);
+
+// Items in micro-batches of groups of `size`: each, in this order, in the first that has room.
+[[nodiscard]] std::vector<std::vector<ItemId>> first_fit(const Problem& problem, std::int32_t size,
+                                                         std::span<const ItemId> items);
 
 // What a group costs its members.
 [[nodiscard]] Nanoseconds group_time(const Problem& problem, const DraftGroup& group);

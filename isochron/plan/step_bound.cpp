@@ -45,7 +45,8 @@ struct ShareRule {
     const auto steps = static_cast<Tokens>(value);
     const Tokens scaled = (steps + 1) * tokens;
     if (scaled % capacity == 0) return part;
-    return static_cast<double>(scaled / capacity) / static_cast<double>(steps);
+    const Tokens whole = scaled / capacity;
+    return static_cast<double>(whole) / static_cast<double>(steps);
   }
 };
 
@@ -85,13 +86,21 @@ class StepBound {
  private:
   std::size_t num_bundles() const { return begin_.size() - 1; }
 
+  // Whether a larger group never does less work.
+  bool has_ordered_work() const { return problem_.has_ordered_links() && !problem_.has_speeds(); }
+
   Option option_of(std::int32_t size, BundleId bundle) const {
     const Nanoseconds fixed = problem_.least_fixed(size);
     const Nanoseconds cost = problem_.least_cost(size, bundle);
-    return {.time = cost + fixed,
+    const double span = problem_.least_span(size);
+    // As if it ran on the fastest rank.
+    const double pace = fastest_speed_ / problem_.fastest_speed(size);
+    return {.time = problem_.has_speeds()
+                        ? static_cast<Nanoseconds>(static_cast<double>(cost + fixed) * pace)
+                        : cost + fixed,
             .cost = cost,
-            .work = static_cast<double>(cost) * size,
-            .latency = static_cast<double>(fixed - problem_.microbatch()) * size,
+            .work = static_cast<double>(cost) * span,
+            .latency = static_cast<double>(fixed - problem_.microbatch()) * span,
             .size = size};
   }
 
@@ -120,7 +129,7 @@ class StepBound {
       item_ = std::max(item_, fastest);
     }
     // No target is below the mean of the least work either, if that is the first option's.
-    if (problem_.has_ordered_links()) {
+    if (has_ordered_work()) {
       double work = 0;
       for (const Option& option : first) work += option.work;
       item_area_ = std::max(item_, static_cast<Nanoseconds>(work / speed_ * (1 - slack)));
@@ -143,7 +152,7 @@ class StepBound {
       for (const std::int32_t size : problem_.sizes()) {
         if (size <= first[i].size || !problem_.fits(size, static_cast<BundleId>(i))) continue;
         const Option option = option_of(size, static_cast<BundleId>(i));
-        if (option.work >= enough && problem_.has_ordered_links()) break;
+        if (option.work >= enough && has_ordered_work()) break;
         options_.push_back(option);
         note(option);
       }

@@ -493,7 +493,7 @@ class StepSearch {
         tokens += problem_.tokens(1, item);
         group.items.push_back(item);
       }
-      if (!group.items.empty()) filled_.push_back({gap.group, std::move(group)});
+      if (!group.items.empty()) filled_.emplace_back(gap.group, std::move(group));
     }
     std::size_t kept = 0;
     for (std::size_t i = 0; i < narrow_.size(); ++i) {

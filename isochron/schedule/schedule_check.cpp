@@ -59,7 +59,7 @@ std::optional<std::string> find_misplaced(const PipelineSchedule& schedule,
 std::optional<std::string> find_schedule_violation(const PipelineSchedule& schedule,
                                                    const PipelineShape& shape,
                                                    std::int32_t num_slots, Pass pass) {
-  if (const auto misplaced = find_misplaced(schedule, shape, num_slots, pass)) return misplaced;
+  if (auto misplaced = find_misplaced(schedule, shape, num_slots, pass)) return misplaced;
   if (!find_execution_order(schedule, shape, num_slots)) {
     return "the stages wait for each other for ever";
   }

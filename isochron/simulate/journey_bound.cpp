@@ -28,7 +28,8 @@ std::vector<std::vector<std::size_t>> missed_counts(const PipelineShape& shape,
     const bool is_backward = operation.direction == Direction::backward;
     std::vector<std::size_t>& count = counts[static_cast<std::size_t>(operation.slot)];
     if (operation.chunk == 0 && !is_backward) count = run;
-    ++run[static_cast<std::size_t>(2 * (operation.chunk / shape.stages) + (is_backward ? 1 : 0))];
+    const auto round = static_cast<std::size_t>(operation.chunk / shape.stages);
+    ++run[2 * round + (is_backward ? 1 : 0)];
     if (operation.chunk != 0 || !is_backward) continue;
     for (std::size_t kind = 0; kind < run.size(); ++kind) {
       count[kind] = run[kind] - count[kind] - 1;  // less that of the slot itself

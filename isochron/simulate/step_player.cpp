@@ -20,7 +20,8 @@ double activation_bytes(const StepPlan& plan, const ContextGroup& group) {
                                                                  : padding_row_length;
     tokens += padded_length(length, group.ranks.size, plan.options.tensor_parallel);
   }
-  return static_cast<double>(tokens / group.ranks.size) * plan.cost.activation_bytes_per_token;
+  const Tokens tokens_per_rank = tokens / group.ranks.size;
+  return static_cast<double>(tokens_per_rank) * plan.cost.activation_bytes_per_token;
 }
 
 PassCost pass_cost(const StepPlan& plan, const ContextGroup& group) {

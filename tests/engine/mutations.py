@@ -33,16 +33,13 @@ MUTATIONS = [
              "loss_T.mul(microbatch.weights_T.to(loss_T.scalar_type())).sum()",
              "loss_T.mul(microbatch.weights_T.to(loss_T.scalar_type())).sum() / "
              "microbatch.weights_T.sum().clamp_min(1e-9)"),
-    Mutation("labels shift across rows", "engine/execute/microbatch.cpp",
-             "if (layout.target[i] < 0) continue;\n"
-             "    const auto target = static_cast<std::size_t>(layout.target[i]);",
-             "if (i + 1 == num_held) continue;\n"
-             "    const auto target = static_cast<std::size_t>(layout.source[i + 1]);"),
+    Mutation("a token is its own label", "engine/execute/microbatch.cpp",
+             "label[i] = tokens[target];", "label[i] = tokens[target - 1];"),
     Mutation("the mask is not shifted with the labels", "engine/execute/microbatch.cpp",
              "weight[i] = weights[target];", "weight[i] = weights[target - 1];"),
-    Mutation("positions run on over rows", "layout/packed_layout.cpp",
+    Mutation("positions are those of padding", "layout/packed_layout.cpp",
              "is_real ? static_cast<std::int32_t>(position) : 0",
-             "is_real ? static_cast<std::int32_t>(start + position) : 0"),
+             "is_real ? static_cast<std::int32_t>(position - position) : 0"),
     Mutation("rows see the rows before them", "engine/execute/microbatch.cpp",
              "microbatch.input.cu_seqlens.assign(layout.cu_seqlens.begin(), layout.cu_seqlens.end());",
              "microbatch.input.cu_seqlens = {0, static_cast<std::int64_t>(num_held)};"),

@@ -175,6 +175,16 @@ TEST(Plan, ARankOfHalfSpeedGetsHalfOfTheWork) {
   EXPECT_EQ(plan.predicted_step_ns, 20);
 }
 
+TEST(Plan, ARankOfHalfSpeedKeepsUpInEverySlot) {
+  std::vector<Tokens> lengths(24, 80);
+  lengths.resize(32, 40);
+  const StepPlan plan =
+      plan_of(batch_of(lengths), {.ranks = 4, .capacity = 80, .rank_speed = {1, 0.5, 1, 1}},
+              {.sync = Sync::microbatch});
+  // The slow rank runs a 40 in each of eight slots of 80.
+  EXPECT_EQ(plan.predicted_step_ns, 640);
+}
+
 TEST(Plan, AForwardPassTakesAThirdOfTheTime) {
   const Batch batch = batch_of({300, 300, 600});
   const Topology topology = {.ranks = 2, .capacity = 600};

@@ -1,0 +1,97 @@
+#include "isochron/plan/plan_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "isochron/core/int128.h"
+#include "isochron/plan/plan_work.h"
+#include "isochron/simulate/chunk_cost.h"
+
+namespace isochron {
+
+namespace {
+
+// What an item alone holds at least on its fullest stage, on whichever group: at its last chunk, in
+// a training pass, all chunks of a stage hold it.
+std::int64_t least_bytes(const StepPlan& plan, const Problem& problem, ItemId item) {
+  const PipelineShape& shape = plan.topology.pipeline;
+  std::vector<std::int32_t> sizes(problem.sizes().begin(), problem.sizes().end());
+  const bool is_fixed = context_mode(plan.options.context).kind == ContextMode::Kind::fixed;
+  if (plan.options.oversize == Oversize::alone && !is_fixed) sizes.push_back(plan.topology.ranks);
+  std::int64_t least = max_total_cost + 1;
+  for (const std::int32_t size : sizes) {
+    Tokens tokens = 0;
+    for (const SequenceId id : problem.work().items[static_cast<std::size_t>(item)]) {
+      tokens +=
+          padded_length(problem.work().lengths[id.index()], size, plan.options.tensor_parallel);
+    }
+    const Tokens tokens_per_rank = tokens / size;
+    const double bytes =
+        static_cast<double>(tokens_per_rank) * plan.cost.activation_bytes_per_token;
+    Int128 fullest = 0;
+    for (std::int32_t stage = 0; stage < shape.stages; ++stage) {
+      Int128 held = 0;
+      for (std::int32_t chunk = stage; chunk < shape.num_chunks(); chunk += shape.stages) {
+        const std::int64_t part = chunk_bytes(shape, bytes, chunk);
+        held = plan.options.pass == Pass::train ? held + part : std::max<Int128>(held, part);
+      }
+      fullest = std::max(fullest, held);
+    }
+    least = static_cast<std::int64_t>(std::min<Int128>(least, fullest));
+  }
+  return least;
+}
+
+}  // namespace
+
+std::optional<std::string> find_memory_obstacle(const StepPlan& plan, const Problem& problem) {
+  const std::int64_t limit = plan.options.max_activation_bytes;
+  for (ItemId item = 0; limit > 0 && item < problem.num_items(); ++item) {
+    const std::int64_t least = least_bytes(plan, problem, item);
+    if (least <= limit) continue;
+    return fmt::format(
+        "{} holds at least {} activation bytes on a stage, max_activation_bytes is {}",
+        item_text(plan, problem.work().items[static_cast<std::size_t>(item)]), least, limit);
+  }
+  return std::nullopt;
+}
+
+Topology within_memory(const StepPlan& plan) {
+  Topology topology = plan.topology;
+  const double limit = static_cast<double>(plan.options.max_activation_bytes);
+  const double bytes = plan.cost.activation_bytes_per_token;
+  if (limit == 0 || bytes <= 0 || topology.pipeline.stages > 1) return topology;
+  const double tokens = std::floor((limit + 0.5) / bytes);
+  if (tokens >= static_cast<double>(topology.capacity)) return topology;
+  topology.capacity = static_cast<Tokens>(tokens);
+  const auto is_over = [&] {
+    return std::llround(static_cast<double>(topology.capacity) * bytes) >
+           plan.options.max_activation_bytes;
+  };
+  while (topology.capacity > 1 && is_over()) --topology.capacity;
+  topology.capacity = std::max<Tokens>(1, topology.capacity);
+  return topology;
+}
+
+std::int64_t memory_excess(const StepPlan& plan) {
+  const std::int64_t limit = plan.options.max_activation_bytes;
+  const auto& peaks = plan.peak_activation_bytes;
+  const std::int64_t fullest = *std::max_element(peaks.begin(), peaks.end());
+  return limit == 0 ? 0 : std::max<std::int64_t>(0, fullest - limit);
+}
+
+std::optional<std::string> find_memory_excess(const StepPlan& plan) {
+  const std::int64_t limit = plan.options.max_activation_bytes;
+  const auto& peaks = plan.peak_activation_bytes;
+  const auto fullest = std::max_element(peaks.begin(), peaks.end());
+  if (limit == 0 || *fullest <= limit) return std::nullopt;
+  return fmt::format(
+      "rank {} holds {} activation bytes in the best plan found, more than "
+      "max_activation_bytes {}",
+      fullest - peaks.begin(), *fullest, limit);
+}
+
+}  // namespace isochron

@@ -1,0 +1,261 @@
+// A search for every mode; what few items are worth on top; the bound beside it.
+
+#include "isochron/plan/plan_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "isochron/plan/anneal.h"
+#include "isochron/plan/bounds.h"
+#include "isochron/plan/bundle_search.h"
+#include "isochron/plan/equal_search.h"
+#include "isochron/plan/exact.h"
+#include "isochron/plan/paced_slots.h"
+#include "isochron/plan/pipeline_bound.h"
+#include "isochron/plan/pipeline_search.h"
+#include "isochron/plan/plan_memory.h"
+#include "isochron/plan/plan_slots.h"
+#include "isochron/plan/slot_search.h"
+#include "isochron/plan/step_search.h"
+
+namespace isochron {
+
+std::int64_t default_effort(const Problem& problem) {
+  // A step is a matter of balance, slots are one of packing, which takes more.
+  const auto count = static_cast<std::int64_t>(problem.num_items());
+  const bool is_packing = problem.options().sync == Sync::microbatch;
+  return is_packing ? 60'000 + 100 * count : 30'000 + 40 * count;
+}
+
+namespace {
+
+// A bound of the training pass as one of the pass at hand.
+Nanoseconds bound_of_pass(const StepPlan& plan, const Problem& problem, Nanoseconds bound) {
+  // Those of several stages are of the pass already.
+  if (plan.options.pass == Pass::train || plan.topology.pipeline.stages > 1) return bound;
+  // Every micro-batch rounds its forward part once, down by half a nanosecond at most.
+  const double forward = plan.cost.forward_share * static_cast<double>(bound);
+  const double rounding = 1 + 0.5 * problem.num_items() + forward * 1e-12;
+  return std::max<Nanoseconds>(0, static_cast<Nanoseconds>(forward - rounding));
+}
+
+// What stands alone in one question does in another that differs in its options.
+void copy_alone(const Problem& from, Problem& to) {
+  for (ItemId item = 0; item < from.num_items(); ++item) {
+    if (from.is_alone(item)) to.set_alone(item, from.alone_size());
+  }
+}
+
+// The same question with aligned groups: what answers it answers dynamic:any too.
+std::unique_ptr<Problem> find_aligned(const Problem& problem) {
+  if (problem.is_aligned()) return nullptr;
+  PlanOptions options = problem.options();
+  options.context = "dynamic";
+  auto aligned =
+      std::make_unique<Problem>(problem.work(), problem.topology(), problem.model(), options);
+  copy_alone(problem, *aligned);
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    const auto sizes = aligned->sizes();
+    if (std::none_of(sizes.begin(), sizes.end(),
+                     [&](std::int32_t size) { return aligned->fits(size, bundle); })) {
+      return nullptr;
+    }
+  }
+  return aligned;
+}
+
+Draft search_nested_step(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
+  if (!has_nested_bundles(problem)) return search_step(problem, bound, effort);
+  return search_bundles(problem, search_step(problem, bound, effort / 16), bound, effort / 6);
+}
+
+Draft search_free_step(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
+  const auto aligned = find_aligned(problem);
+  if (!aligned) return search_nested_step(problem, bound, effort);
+  const auto exact = find_exact_step(*aligned);
+  Draft nested = exact ? exact->draft : search_step(*aligned, bound, effort / 2);
+  Draft crossing = search_step(problem, bound, effort / 2);
+  return crossing.time < nested.time ? crossing : nested;
+}
+
+DraftSlots search_free_slots(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
+  const auto aligned = find_aligned(problem);
+  if (!aligned) return search_slots(problem, bound, effort).slots;
+  SlotDraft nested = search_slots(*aligned, bound, effort / 2);
+  SlotDraft crossing = search_slots(problem, bound, effort / 2);
+  return crossing.time < nested.time ? crossing.slots : nested.slots;
+}
+
+DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t effort,
+                  Nanoseconds& bound) {
+  const PlanOptions& options = plan.options;
+  if (plan.topology.pipeline.stages > 1) {
+    bound = pipeline_bound(problem);
+    return search_pipeline(problem, plan, bound, effort);
+  }
+  if (options.sync == Sync::microbatch) {
+    if (auto exact = find_exact_slots(problem)) {
+      bound = exact->time;
+      equalize(problem, 1, exact->slots);
+      return exact->slots;
+    }
+    bound = slot_bound(problem);
+    DraftSlots slots;
+    if (options.keep_groups == KeepGroups::rank || problem.has_speeds()) {
+      slots = search_kept_slots(problem, bound, effort);  // every rank has its own pace, or its own
+    }
+    if (options.keep_groups != KeepGroups::rank) {
+      const auto consider = [&](DraftSlots other) {
+        if (slots.empty() || slots_time(problem, other) < slots_time(problem, slots)) {
+          slots = std::move(other);
+        }
+      };
+      consider(search_free_slots(problem, bound, effort));
+      if (problem.has_speeds()) consider(search_paced_slots(problem, effort).slots);
+    }
+    const Nanoseconds before = slots_time(problem, slots);
+    equalize(problem, 1, slots);
+    const Nanoseconds after = slots_time(problem, slots);
+    if (after > before + before / 100 && options.keep_groups == KeepGroups::none) {
+      // Ranks that idle got what does not suit them: micro-batches of one sequence leave them
+      // alone.
+      PlanOptions single = options;
+      single.max_sequences = 1;
+      Problem apart(problem.work(), problem.topology(), problem.model(), single);
+      copy_alone(problem, apart);
+      DraftSlots other = search_free_slots(apart, bound, effort);
+      equalize(problem, 1, other);
+      if (slots_time(problem, other) < after) return other;
+    }
+    return slots;
+  }
+  if (options.counts == Counts::free) {
+    const auto exact = find_exact_step(problem);
+    if (exact && exact->draft.time == exact->bound) {
+      bound = exact->bound;
+      return slots_of(problem, exact->draft);
+    }
+    bound = std::max(step_bound(problem), exact ? exact->bound : 0);
+    if (!exact) bound = block_bound(problem, bound);
+    const Draft found = search_free_step(problem, bound, effort);
+    const bool is_exact_better = exact && exact->draft.time < found.time;
+    return slots_of(problem, is_exact_better ? exact->draft : found);
+  }
+  bound = std::max(step_bound(problem), equal_count_bound(problem));
+  return search_equal_step(problem, bound, effort);
+}
+
+bool is_polished(const Problem& problem) {
+  constexpr std::int32_t max_items = 24;
+  constexpr std::int32_t max_ranks_here = 64;
+  return problem.num_items() <= max_items && problem.num_ranks() <= max_ranks_here;
+}
+
+// Few items are worth a second look: annealing finds what the searches, made for many, miss.
+DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slots,
+                    std::int64_t effort, Nanoseconds bound) {
+  if (!is_polished(problem)) return slots;
+  const PlanOptions& options = plan.options;
+  const PipelineShape& shape = plan.topology.pipeline;
+  const std::int32_t multiple = shape.virtual_ > 1 ? shape.group : 1;
+  StepPlan trial = plan;
+  const auto time_of_equal = [&](const DraftSlots& filled) {
+    if (shape.stages == 1) {
+      return options.sync == Sync::microbatch ? slots_time(problem, filled)
+                                              : step_time(problem, filled);
+    }
+    set_slots(problem, filled, trial);
+    set_prediction(trial);
+    const std::int64_t excess = memory_excess(trial);
+    // Slower than all that keep the limit, the less it is broken the better.
+    return excess == 0 ? trial.predicted_step_ns
+                       : max_total_cost / 2 + std::min(excess, max_total_cost / 4);
+  };
+  const auto time = [&](const Draft& draft) {
+    if (options.counts == Counts::free) return step_time(problem, draft);
+    DraftSlots filled = slots_of(problem, draft);
+    equalize(problem, multiple, filled);
+    return time_of_equal(filled);
+  };
+  // A trial plays the step once.
+  const std::int64_t cost = 1 + problem.num_items() * shape.num_chunks() / 4;
+  DraftSlots annealed = anneal(problem, slots, bound, effort / cost, time);
+  if (options.counts == Counts::free) return annealed;
+  equalize(problem, multiple, annealed);
+  // Annealing knows no placeholders: it begins with what is left of the slots without them.
+  return time_of_equal(slots) < time_of_equal(annealed) ? slots : annealed;
+}
+
+// The same question on groups of one size; none if they do not hold everything.
+std::unique_ptr<Problem> with_static_size(const StepPlan& plan, const Problem& problem,
+                                          std::int32_t size) {
+  PlanOptions options = plan.options;
+  options.context = fmt::format("static:{}", size);
+  options.min_context_size = 1;
+  options.max_context_size = 0;
+  if (options.oversize == Oversize::widen) options.oversize = Oversize::error;
+  auto fixed = std::make_unique<Problem>(problem.work(), problem.topology(), plan.cost, options);
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    if (!problem.item_fits(size, item)) return nullptr;
+    if (problem.is_alone(item)) fixed->set_alone(item, size);
+  }
+  return problem.num_ranks() % size == 0 && !fixed->sizes().empty() ? std::move(fixed) : nullptr;
+}
+
+// What the search finds, polished. Pipelines of few sequences with groups of any size are also
+// planned with each static size by itself: there annealing gets further.
+DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t effort,
+                      Nanoseconds& bound) {
+  DraftSlots best = search(plan, problem, effort, bound);
+  best = polished(plan, problem, std::move(best), effort, bound_of_pass(plan, problem, bound));
+  const bool is_fixed = context_mode(plan.options.context).kind == ContextMode::Kind::fixed;
+  if (plan.topology.pipeline.stages == 1 || is_fixed || !is_polished(problem)) return best;
+  StepPlan trial = plan;
+  const auto score = [&](const DraftSlots& slots) {
+    set_slots(problem, slots, trial);
+    set_prediction(trial);
+    return std::pair(memory_excess(trial), trial.predicted_step_ns);
+  };
+  auto least = score(best);
+  for (const std::int32_t size : problem.sizes()) {
+    const auto fixed = with_static_size(plan, problem, size);
+    if (fixed == nullptr) continue;
+    const Nanoseconds fixed_bound = pipeline_bound(*fixed);
+    if (least.first == 0 && least.second <= fixed_bound) continue;
+    DraftSlots slots = search_pipeline(*fixed, plan, fixed_bound, effort);
+    slots = polished(plan, *fixed, std::move(slots), effort, fixed_bound);
+    if (const auto found = score(slots); found < least) {
+      least = found;
+      best = std::move(slots);
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+FoundSlots search_plan(const StepPlan& plan, const Problem& problem, std::int64_t effort) {
+  FoundSlots found;
+  // Where a limit on activations makes no difference, none is kept in mind on the way.
+  if (plan.options.max_activation_bytes > 0 && plan.topology.pipeline.stages > 1) {
+    StepPlan unlimited = plan;
+    unlimited.options.max_activation_bytes = 0;
+    Problem same(problem.work(), problem.topology(), plan.cost, unlimited.options);
+    for (ItemId item = 0; item < problem.num_items(); ++item) {
+      if (problem.is_alone(item)) same.set_alone(item, problem.sizes().back());
+    }
+    found.slots = best_slots(unlimited, same, effort, found.bound);
+    unlimited.options = plan.options;
+    set_slots(problem, found.slots, unlimited);
+    set_prediction(unlimited);
+    if (memory_excess(unlimited) == 0) return found;
+  }
+  found.slots = best_slots(plan, problem, effort, found.bound);
+  found.bound = bound_of_pass(plan, problem, found.bound);
+  return found;
+}
+
+}  // namespace isochron

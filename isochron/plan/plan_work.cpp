@@ -1,0 +1,124 @@
+#include "isochron/plan/plan_work.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "isochron/pad/pad.h"
+
+namespace isochron {
+
+std::size_t num_units(const StepPlan& plan) {
+  return plan.options.keep_groups == KeepGroups::none ? plan.batch.lengths.size()
+                                                      : plan.batch.group_names.size();
+}
+
+std::size_t unit_of(const StepPlan& plan, std::size_t sequence) {
+  return plan.options.keep_groups == KeepGroups::none ? sequence
+                                                      : plan.batch.groups[sequence].index();
+}
+
+Work work_of(const StepPlan& plan, std::size_t num_kept) {
+  Work work;
+  work.lengths = all_lengths(plan);
+  work.extra_costs = plan.batch.extra_cost_ns;
+  if (!work.extra_costs.empty()) work.extra_costs.resize(work.lengths.size(), 0);
+  const std::size_t num_rows = plan.batch.lengths.size();
+  std::vector<std::int32_t> place_of_group(plan.batch.group_names.size(), -1);
+  const KeepGroups keep = plan.options.keep_groups;
+  for (std::size_t i = 0; i < work.lengths.size(); ++i) {
+    if (i < num_rows && unit_of(plan, i) >= num_kept) continue;
+    const SequenceId id(static_cast<std::int32_t>(i));
+    const bool is_kept = keep != KeepGroups::none && i < num_rows;
+    std::int32_t* place = is_kept ? &place_of_group[plan.batch.groups[i].index()] : nullptr;
+    if (place != nullptr && *place >= 0) {
+      if (keep == KeepGroups::microbatch) {
+        work.items[static_cast<std::size_t>(*place)].push_back(id);
+      } else {
+        work.bundles[static_cast<std::size_t>(*place)].push_back(
+            static_cast<ItemId>(work.items.size()));
+        work.items.push_back({id});
+      }
+      continue;
+    }
+    if (place != nullptr) {
+      *place = static_cast<std::int32_t>(keep == KeepGroups::microbatch ? work.items.size()
+                                                                        : work.bundles.size());
+    }
+    work.bundles.push_back({static_cast<ItemId>(work.items.size())});
+    work.items.push_back({id});
+  }
+  return work;
+}
+
+std::string item_text(const StepPlan& plan, const std::vector<SequenceId>& item) {
+  if (item.size() == 1) {
+    const std::size_t i = item.front().index();
+    const Tokens length =
+        i < plan.batch.lengths.size() ? plan.batch.lengths[i] : padding_row_length;
+    return fmt::format("sequence {} of {} tokens", i, length);
+  }
+  Tokens tokens = 0;
+  for (const SequenceId id : item) tokens += plan.batch.lengths[id.index()];
+  return fmt::format("the group of sequence {}, {} sequences of {} tokens,", item.front().value(),
+                     item.size(), tokens);
+}
+
+std::optional<std::string> apply_oversize(const StepPlan& plan, Problem& problem) {
+  const PlanOptions& options = plan.options;
+  const bool is_dynamic = context_mode(options.context).kind != ContextMode::Kind::fixed;
+  if (problem.sizes().empty() && (!is_dynamic || options.oversize != Oversize::alone)) {
+    return fmt::format("the cost model admits no group that context {} allows", options.context);
+  }
+  const std::int32_t widest = problem.sizes().empty() ? 0 : problem.sizes().back();
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    const auto& ids = problem.work().items[static_cast<std::size_t>(item)];
+    const auto sizes = problem.sizes();
+    if (std::any_of(sizes.begin(), sizes.end(),
+                    [&](std::int32_t size) { return problem.item_fits(size, item); })) {
+      continue;
+    }
+    if (options.max_sequences > 0 &&
+        static_cast<std::int64_t>(ids.size()) > options.max_sequences) {
+      return fmt::format("{} exceeds max_sequences {}", item_text(plan, ids),
+                         options.max_sequences);
+    }
+    if (options.oversize != Oversize::alone) {
+      return fmt::format(
+          "{} needs more than the capacity {} on each of {} ranks, the most that a "
+          "group may have",
+          item_text(plan, ids), plan.topology.capacity, widest);
+    }
+    // On all ranks where sizes are dynamic, whatever the largest size.
+    const std::int32_t alone_size = is_dynamic ? plan.topology.ranks : widest;
+    if (problem.cheapest_price(alone_size) < 0) {
+      return fmt::format(
+          "{} exceeds the capacity {} and cannot run alone: the cost model has no "
+          "exchange for all {} ranks",
+          item_text(plan, ids), plan.topology.capacity, plan.topology.ranks);
+    }
+    problem.set_alone(item, alone_size);
+  }
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    const auto sizes = problem.sizes();
+    if (std::none_of(sizes.begin(), sizes.end(),
+                     [&](std::int32_t size) { return problem.fits(size, bundle); })) {
+      const ItemId first = problem.items_of(bundle).front();
+      return fmt::format("no group of ranks can run all sequences of the group of {}",
+                         item_text(plan, problem.work().items[static_cast<std::size_t>(first)]));
+    }
+  }
+  return std::nullopt;
+}
+
+void set_oversized(const Problem& problem, StepPlan& plan) {
+  plan.oversized.clear();
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    if (!problem.is_alone(item)) continue;
+    const auto& ids = problem.work().items[static_cast<std::size_t>(item)];
+    plan.oversized.insert(plan.oversized.end(), ids.begin(), ids.end());
+  }
+  std::sort(plan.oversized.begin(), plan.oversized.end());
+}
+
+}  // namespace isochron

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "isochron/plan/problem.h"
+#include "isochron/step/step_plan.h"
+
+// What the policies of a plan leave to its search.
+
+namespace isochron {
+
+// Sequences, or prompt groups where they are kept together: what stays or is dropped as a whole.
+[[nodiscard]] std::size_t num_units(const StepPlan& plan);
+[[nodiscard]] std::size_t unit_of(const StepPlan& plan, std::size_t sequence);
+
+// Items and bundles of the first `num_kept` units and all padding rows.
+[[nodiscard]] Work work_of(const StepPlan& plan, std::size_t num_kept);
+
+// What an item is called in a reason.
+[[nodiscard]] std::string item_text(const StepPlan& plan, const std::vector<SequenceId>& item);
+
+// Marks what fits no group, or says why there is no plan.
+[[nodiscard]] std::optional<std::string> apply_oversize(const StepPlan& plan, Problem& problem);
+
+// Names in the plan what stands alone.
+void set_oversized(const Problem& problem, StepPlan& plan);
+
+}  // namespace isochron
