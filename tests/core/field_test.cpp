@@ -94,16 +94,18 @@ TEST(Fields, ReadFromText) {
   EXPECT_EQ(type_text<std::optional<Short>>(), "empty|error|drop");
 }
 
-TEST(Fields, HoldListsAndTakeOneValueForAListOfOne) {
-  struct Lists {
-    std::vector<double> shares = {0.5, 1};
-    std::optional<std::vector<Short>> shorts = {};
+struct Lists {
+  std::vector<double> shares = {0.5, 1};
+  std::optional<std::vector<Short>> shorts = {};
 
-    static void describe(auto row) {
-      row(Field{"shares", &Lists::shares, "how much of each"});
-      row(Field{"shorts", &Lists::shorts, "which"});
-    }
-  };
+  template <class Row>
+  static void describe(Row row) {
+    row(Field{"shares", &Lists::shares, "how much of each"});
+    row(Field{"shorts", &Lists::shorts, "which"});
+  }
+};
+
+TEST(Fields, HoldListsAndTakeOneValueForAListOfOne) {
   EXPECT_EQ(options_to_json(Lists{}).dump(), R"({"shares":[0.5,1.0],"shorts":null})");
   const auto read = [](std::string_view text) {
     return options_from_json<Lists>(parse_json(text, "it"), "it");

@@ -22,7 +22,6 @@ class DataOrder {
   DataOrder(std::int64_t num_rows, std::int64_t batch_size, std::int64_t seed);
 
   [[nodiscard]] std::int64_t steps_per_epoch() const { return num_rows_ / batch_size_; }
-  [[nodiscard]] std::int64_t left_out_per_epoch() const { return num_rows_ % batch_size_; }
   [[nodiscard]] DataCursor cursor_of(std::int64_t step) const;  // step from 1
 
   // Valid until the next call.

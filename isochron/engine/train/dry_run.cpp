@@ -95,10 +95,10 @@ DryRun dry_run(const Recipe& recipe, std::int32_t ranks, std::int32_t local_rank
 
 std::string to_text(const DryRun& run) {
   std::string text = fmt::format(
-      "model       {}: {} layers, {:.3f} billion parameters\n"
+      "model       {}: {} layers, {} parameters\n"
       "rows        {}, {} tokens, longest {}\n",
-      run.model.name, run.model.layers, static_cast<double>(num_parameters(run.model)) / 1e9,
-      run.num_rows, run.num_tokens, run.longest);
+      run.model.name, run.model.layers, num_parameters(run.model), run.num_rows, run.num_tokens,
+      run.longest);
   if (run.num_validation_rows) {
     text += fmt::format("validation  {} rows\n", *run.num_validation_rows);
   }

@@ -37,6 +37,7 @@ Horizon horizon_of(std::int64_t num_rows, std::int64_t batch_size, bool has_vali
                                       : options.total_epochs * steps_per_epoch;
   return {.num_steps = std::min(all_epochs, options.total_training_steps.value_or(INT64_MAX)),
           .steps_per_epoch = steps_per_epoch,
+          .left_out_rows = num_rows % batch_size,
           .save_every = period(options.save_freq, steps_per_epoch),
           .test_every = period(options.test_freq, steps_per_epoch),
           .has_validation = has_validation};

@@ -34,7 +34,8 @@ struct HorizonOptions {
 struct Horizon {
   std::int64_t num_steps = 0;
   std::int64_t steps_per_epoch = 0;
-  std::int64_t save_every = 0;  // 0: never
+  std::int64_t left_out_rows = 0;  // of an epoch: they do not fill a batch
+  std::int64_t save_every = 0;     // 0: never
   std::int64_t test_every = 0;
   bool has_validation = false;
 

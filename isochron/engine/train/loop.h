@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -48,6 +50,10 @@ void train(T& task, const TrainingRun& run, std::int64_t first_step) {
                  {"train/epoch", static_cast<double>(run.horizon.epoch_of(step))}});
     if (run.horizon.is_test_due(step)) run.log.add(task.validate(step, engine));
     run.log.write(step);
+    if (run.horizon.is_epoch_end(step) && run.horizon.left_out_rows > 0) {
+      run.log.note(fmt::format("epoch {} is over: {} rows did not fill a batch and were left out",
+                               run.horizon.epoch_of(step), run.horizon.left_out_rows));
+    }
     const bool is_stopping = engine.stop_agreed();
     if (run.horizon.is_save_due(step) || is_stopping) {
       run.checkpoints.save(step, engine, run.extra(task.state(step)));

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <fstream>
 #include <memory>
 #include <thread>
 
@@ -109,12 +108,6 @@ RestoredExtra restore_extra(const std::string& text, const CostModel& cost, SftT
   return restored;
 }
 
-std::string left_out_text(const DataOrder& order) {
-  return order.left_out_per_epoch() == 0
-             ? ""
-             : fmt::format(", {} rows left out of each epoch", order.left_out_per_epoch());
-}
-
 }  // namespace
 
 void run_training(const Recipe& recipe, const Place& place, const Surroundings& surroundings) {
@@ -168,12 +161,10 @@ void run_training(const Recipe& recipe, const Place& place, const Surroundings& 
           return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch());
         });
   }
-  const DataOrder order(data.training.size(), recipe.data.train_batch_size, recipe.trainer.seed);
-  log->note(
-      fmt::format("{}: {} parameters, {} rows in batches of {}{}, steps {} to {} on {} rank{}",
-                  recipe.model.path, num_parameters(config.shape), data.training.size(),
-                  recipe.data.train_batch_size, left_out_text(order), resumed.step + 1,
-                  data.horizon.num_steps, place.size, place.size == 1 ? "" : "s"));
+  log->note(fmt::format("{}: {} parameters, {} rows in batches of {}, steps {} to {} on {} rank{}",
+                        recipe.model.path, num_parameters(config.shape), data.training.size(),
+                        recipe.data.train_batch_size, resumed.step + 1, data.horizon.num_steps,
+                        place.size, place.size == 1 ? "" : "s"));
   if (data.training.num_truncated() > 0) {
     log->note(fmt::format("{} rows are cut to {} tokens", data.training.num_truncated(),
                           recipe.data.max_length));

@@ -56,6 +56,7 @@ TEST(Horizon, NeverValidatesWithoutASet) {
 
 TEST(Horizon, CountsEpochsFromTheFirstStep) {
   const Horizon horizon = horizon_of(10, 4, false, {});
+  EXPECT_EQ(horizon.left_out_rows, 2);
   EXPECT_EQ(horizon.epoch_of(1), 0);
   EXPECT_EQ(horizon.epoch_of(2), 0);
   EXPECT_EQ(horizon.epoch_of(3), 1);

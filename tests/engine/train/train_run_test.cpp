@@ -299,6 +299,14 @@ TEST(TrainRun, ExportsAModelThatLoads) {
   EXPECT_FALSE(at::equal(before.head_weight(), after.head_weight()));
 }
 
+TEST(TrainRun, SaysOncePerEpochHowManyRowsAreLeftOut) {
+  const TinyRun tiny;
+  const EndedProgram ended = tiny.run("run", {"trainer.total_training_steps=13"});
+  EXPECT_THAT(ended.out, HasSubstr("epoch 0 is over: 2 rows did not fill a batch"));
+  EXPECT_THAT(ended.out, HasSubstr("epoch 1 is over: 2 rows"));
+  EXPECT_THAT(ended.out, Not(HasSubstr("epoch 2 is over")));
+}
+
 TEST(TrainRun, SaysWhatIsWrongOnceForAllRanks) {
   const TinyRun tiny;
   const auto error = [&](const More& more, int exit_code) {
