@@ -8,6 +8,8 @@
 
 #include "isochron/balance/balance.h"
 #include "isochron/core/field_text.h"
+#include "isochron/core/json.h"
+#include "isochron/engine/train/recipe.h"
 #include "isochron/pack/pack.h"
 #include "isochron/step/plan_options.h"
 
@@ -34,6 +36,23 @@ void print_options(std::string_view verb) {
   });
 }
 
+// The keys of a recipe. The options stand in headers without torch, so that this page does not
+// depend on whether the engine is built.
+void print_recipe() {
+  fmt::print(
+      "\n## isochron train\n\nKeys of the recipe and of `key=value`; `training.md` explains "
+      "them.\n\n| key | value | default | meaning |\n|---|---|---|---|\n");
+  const Recipe defaults;
+  for_each_options(defaults, []<class Options>(const Options& options) {
+    Options::describe([&]<class Owner, class T>(const Field<Owner, T>& field) {
+      const Json value = field_to_json(options.*field.member);
+      const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+      fmt::print("| `{}` | {}{} | {} | {} |\n", field.key, cell(type_text(field)),
+                 is_optional<T> ? " or null" : "", cell(text), cell(field.help));
+    });
+  });
+}
+
 }  // namespace
 }  // namespace isochron
 
@@ -46,4 +65,5 @@ int main() {
   isochron::print_options<isochron::BalanceOptions>("balance");
   isochron::print_options<isochron::PackOptions>("pack");
   isochron::print_options<isochron::PlanOptions>("plan");
+  isochron::print_recipe();
 }

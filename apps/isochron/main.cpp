@@ -1,7 +1,7 @@
 // The command line: reads the flags, runs one verb, and turns what it throws into one line on
 // standard error and an exit code.
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -66,8 +66,8 @@ void require_known_words(const std::vector<std::string>& arguments, const CLI::A
 ExitCode run(const std::vector<std::string>& arguments) {
   CLI::App program(
       "isochron: every rank finishes at the same time.\n"
-      "Plans which rank runs which sequences of a batch, and proves how far that is from the "
-      "best.");
+      "Plans which rank runs which sequences of a batch, proves how far that is from the best, "
+      "and trains by it.");
   program.name("isochron");
   program.set_version_flag("--version", std::string("isochron ") + ISOCHRON_VERSION);
   program.footer(
@@ -77,14 +77,15 @@ ExitCode run(const std::vector<std::string>& arguments) {
       "  isochron plan --lengths lengths.txt --ranks 64 --capacity 16384 --context dynamic\n"
       "  isochron check result.json\n"
       "  isochron report plan.json\n"
+      "  isochron train recipe.yaml --nproc 2\n"
       "Help of a verb: isochron balance --help\n"
       "Exit: 0 done, 1 invalid, infeasible or unknown, 2 bad input, 3 a file or the machine "
       "failed");
   program.get_formatter()->column_width(42);  // of the longest flag and its values
   program.require_subcommand(1);
-  const std::vector<Verb> verbs = {add_balance(program),  add_pack(program),
-                                   add_plan(program),     add_check(program),
-                                   add_simulate(program), add_report(program)};
+  const std::vector<Verb> verbs = {add_balance(program), add_pack(program),     add_plan(program),
+                                   add_check(program),   add_simulate(program), add_report(program),
+                                   add_train(program)};
   require_known_words(arguments, program, verbs);
 
   const std::string where = arguments[0].starts_with('-') ? "command line" : arguments[0];

@@ -25,5 +25,6 @@ struct Verb {
 [[nodiscard]] Verb add_check(CLI::App& program);
 [[nodiscard]] Verb add_simulate(CLI::App& program);
 [[nodiscard]] Verb add_report(CLI::App& program);
+[[nodiscard]] Verb add_train(CLI::App& program);
 
 }  // namespace isochron

@@ -24,6 +24,20 @@ inline constexpr bool is_optional = false;
 template <class T>
 inline constexpr bool is_optional<std::optional<T>> = true;
 
+template <class T>
+inline constexpr bool is_list = false;
+template <class T>
+inline constexpr bool is_list<std::vector<T>> = true;
+
+// How a type of its own reads and writes as a field: `type_text`, `to_json(value)` and
+// `from_json(json, where, key)`. Specialised beside the type.
+template <class T>
+struct FieldForm;
+template <class T>
+concept HasFieldForm = requires {
+  FieldForm<T>::type_text;
+};
+
 // The keys of an options struct, in the order of its list.
 template <class Options>
 [[nodiscard]] std::vector<std::string> field_keys() {
@@ -53,6 +67,10 @@ template <class T>
 [[nodiscard]] std::string type_text() {
   if constexpr (is_optional<T>) {
     return type_text<typename T::value_type>();
+  } else if constexpr (is_list<T>) {
+    return "list of " + type_text<typename T::value_type>();
+  } else if constexpr (HasFieldForm<T>) {
+    return std::string(FieldForm<T>::type_text);
   } else if constexpr (std::is_enum_v<T>) {
     return list_names<T>("|");
   } else if constexpr (std::same_as<T, bool>) {

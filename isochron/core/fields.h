@@ -12,8 +12,8 @@ namespace isochron {
 //   }
 //
 // and JSON, command line, help and documentation visit that list. A member is a bool, an integer,
-// a double, a string, a named enumeration, or an optional of one of these. Where only some values
-// of an enumeration make sense, `values` names them for help: "none|rank".
+// a double, a string, a named enumeration, a list or an optional of one of these. Where only some
+// values of an enumeration or a string make sense, `values` names them: "none|rank".
 template <class Owner, class T>
 struct Field {
   std::string_view key;

@@ -41,6 +41,12 @@ template <class T>
 [[nodiscard]] Json field_to_json(const T& value) {
   if constexpr (is_optional<T>) {
     return value ? field_to_json(*value) : Json(nullptr);
+  } else if constexpr (is_list<T>) {
+    Json list = Json::array();
+    for (const auto& element : value) list.push_back(field_to_json(element));
+    return list;
+  } else if constexpr (HasFieldForm<T>) {
+    return FieldForm<T>::to_json(value);
   } else if constexpr (std::is_enum_v<T>) {
     return std::string(name_of(value));
   } else {
@@ -53,6 +59,17 @@ template <class T>
   if constexpr (is_optional<T>) {
     if (value.is_null()) return std::nullopt;
     return field_from_json<typename T::value_type>(value, where, key);
+  } else if constexpr (is_list<T>) {
+    // One value is a list of one: `train_files: rows.safetensors`.
+    using Element = typename T::value_type;
+    if (!value.is_array()) return {field_from_json<Element>(value, where, key)};
+    T list;
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      list.push_back(field_from_json<Element>(value[i], where, fmt::format("{}[{}]", key, i)));
+    }
+    return list;
+  } else if constexpr (HasFieldForm<T>) {
+    return FieldForm<T>::from_json(value, where, key);
   } else if constexpr (std::is_enum_v<T>) {
     const bool is_text = value.is_string();
     require(is_text, where, "{} is {}, must be one of {}", key, shown(value), list_names<T>());

@@ -22,7 +22,7 @@ using testing::IsEmpty;
 TEST(CommandLine, ShowsItsVersionAndHelp) {
   EXPECT_EQ(run_program({"--version"}).out, "isochron 0.1.0\n");
   EXPECT_THAT(run_program({"--help"}).out, HasSubstr("isochron check result.json"));
-  for (const char* verb : {"balance", "pack", "plan", "check", "simulate", "report"}) {
+  for (const char* verb : {"balance", "pack", "plan", "check", "simulate", "report", "train"}) {
     const Finished help = run_program({verb, "--help"});
     EXPECT_EQ(help.exit_code, 0);
     EXPECT_EQ(help.err, "");
@@ -35,7 +35,7 @@ TEST(CommandLine, NamesWhatIsWrongWithTheCall) {
   EXPECT_EQ(
       error_line({}, 2),
       "isochron: [command line] a verb is missing, must be one of balance, pack, plan, check, "
-      "simulate, report");
+      "simulate, report, train");
   EXPECT_EQ(error_line({"balanse"}, 2),
             "isochron: [command line] unknown verb \"balanse\", did you mean \"balance\"?");
   EXPECT_EQ(error_line({"--versoin"}, 2),

@@ -94,6 +94,30 @@ TEST(Fields, ReadFromText) {
   EXPECT_EQ(type_text<std::optional<Short>>(), "empty|error|drop");
 }
 
+struct Lists {
+  std::vector<double> shares = {0.5, 1};
+  std::optional<std::vector<Short>> shorts = {};
+
+  template <class Row>
+  static void describe(Row row) {
+    row(Field{"shares", &Lists::shares, "how much of each"});
+    row(Field{"shorts", &Lists::shorts, "which"});
+  }
+};
+
+TEST(Fields, HoldListsAndTakeOneValueForAListOfOne) {
+  EXPECT_EQ(options_to_json(Lists{}).dump(), R"({"shares":[0.5,1.0],"shorts":null})");
+  const auto read = [](std::string_view text) {
+    return options_from_json<Lists>(parse_json(text, "it"), "it");
+  };
+  EXPECT_EQ(read(R"({"shares":3})").shares, std::vector<double>{3});
+  EXPECT_EQ(read(R"({"shorts":["drop","empty"]})").shorts,
+            (std::vector<Short>{Short::drop, Short::empty}));
+  EXPECT_EQ(message_of([&] { (void)read(R"({"shares":[1,"x"]})"); }),
+            "[it] shares[1] is \"x\", must be a number");
+  EXPECT_EQ(type_text<std::vector<double>>(), "list of number");
+}
+
 TEST(Fields, HaveAFlagThatChangesTheDefault) {
   struct Switches {
     bool is_off = false;

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace isochron {
+
+struct TrainArguments {
+  std::string recipe;
+  std::vector<std::string> overrides;
+  std::int32_t nproc = 0;  // 0: one rank, or as many as a launcher started
+  bool dry_run = false;
+};
+
+// The verb `train` with its flags. `arguments` outlives the parsing.
+CLI::App* add_train_flags(CLI::App& program, TrainArguments& arguments);
+
+}  // namespace isochron

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "isochron/engine/data/row_files.h"
+#include "isochron/engine/train/horizon.h"
+#include "isochron/engine/train/recipe.h"
+
+namespace isochron {
+
+// The rows of a run, and how long it is.
+struct TrainingData {
+  RowFiles training;
+  std::optional<RowFiles> validation;
+  Horizon horizon;
+};
+
+// Opens the files of a recipe for `num_ranks` ranks. Throws std::invalid_argument for what RowFiles
+// rejects, fewer rows than a batch, a row over the token cap of a micro-batch, and with data.pad
+// error a batch that the ranks do not divide.
+[[nodiscard]] TrainingData open_training_data(const Recipe& recipe, std::int32_t num_ranks);
+
+}  // namespace isochron
