@@ -42,6 +42,8 @@ struct PlanArguments {
   std::string stage_shares;
   std::string rank_speed;
   CostArguments cost;
+  std::string recompute_name;
+  Recompute recompute = Recompute::none;
   std::optional<std::int32_t> batch = {};
   std::string summary;
   std::string json;
@@ -94,7 +96,10 @@ Capacity worked_out_capacity(const PlanArguments& arguments, const Topology& top
                         .tensor_parallel = arguments.options.tensor_parallel,
                         .stages = topology.pipeline.stages,
                         .virtual_ = topology.pipeline.virtual_,
-                        .group = topology.pipeline.group});
+                        .group = topology.pipeline.group,
+                        .shares = topology.pipeline.shares,
+                        .recompute = arguments.recompute,
+                        .keeps_activations = arguments.options.pass == Pass::train});
 }
 
 Question question_of(const PlanArguments& arguments) {
@@ -120,8 +125,9 @@ Question question_of(const PlanArguments& arguments) {
     cost.model = default_model;
     cost.hardware = default_hardware;
   }
-  question.cost =
-      cost_model_of(cost, where, {}, {.tensor_parallel = arguments.options.tensor_parallel});
+  question.cost = cost_model_of(
+      cost, where, {},
+      {.tensor_parallel = arguments.options.tensor_parallel, .recompute = arguments.recompute});
   if (is_auto) {
     question.capacity = worked_out_capacity(arguments, topology);
     topology.capacity = question.capacity->tokens;
@@ -285,7 +291,15 @@ ExitCode plan_batches(const Question& question, const PlanArguments& arguments,
   return summary.has_all_plans() ? exit_done : exit_no_answer;
 }
 
-ExitCode run_plan(const PlanArguments& arguments) {
+ExitCode run_plan(PlanArguments arguments) {
+  if (!arguments.recompute_name.empty()) {
+    const auto recompute = find_value<Recompute>(arguments.recompute_name);
+    require(recompute.has_value(), where, "--recompute is \"{}\", must be one of {}",
+            arguments.recompute_name, list_names<Recompute>());
+    require(arguments.cost.cost.empty(), where,
+            "--recompute is given together with --cost, must be one or the other");
+    arguments.recompute = *recompute;
+  }
   require(!arguments.batch || *arguments.batch >= 1, where, "--batch is {}, must be at least 1",
           arguments.batch.value_or(0));
   require(arguments.summary.empty() || arguments.batch, where,
@@ -321,6 +335,8 @@ Verb add_plan(CLI::App& program) {
   add_text_flag(*flags, "--rank-speed", arguments->rank_speed, "file",
                 "one number per rank, 1: as fast as the cost model says");
   add_cost_flags(*flags, arguments->cost, fmt::format("{}_{}", default_model, default_hardware));
+  add_text_flag(*flags, "--recompute", arguments->recompute_name, "none|selective|full",
+                "of --model: what the backward computes again [none]");
   add_value_flag(*flags, "--batch", arguments->batch,
                  "plan all lengths step by step, this many sequences at a time");
   add_text_flag(*flags, "--summary", arguments->summary, "file",

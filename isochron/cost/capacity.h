@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "isochron/core/units.h"
 #include "isochron/cost/hardware.h"
@@ -14,10 +15,12 @@ struct CapacityOptions {
   std::int64_t ranks = 1;            // share the optimizer
   std::int32_t tensor_parallel = 1;  // devices of a rank, on every stage
   std::int32_t stages = 1;
-  std::int32_t virtual_ = 1;  // chunks per stage
-  std::int32_t group = 1;     // slots that a chunk runs before the next, with virtual stages
+  std::int32_t virtual_ = 1;        // chunks per stage
+  std::int32_t group = 1;           // slots that a chunk runs before the next, with virtual stages
+  std::vector<double> shares = {};  // of each chunk in the layers; empty: equal
   Recompute recompute = Recompute::none;
-  Tokens loss_chunk = 2048;  // tokens whose logits exist at a time
+  bool keeps_activations = true;  // for a backward; a forward pass has those of a layer at a time
+  Tokens loss_chunk = 2048;       // tokens whose logits exist at a time
 };
 
 // Where the memory of the fullest device goes, in bytes, and the tokens that the rest is for.
@@ -36,10 +39,12 @@ struct Capacity {
 // The capacity with which a training step fits into the memory of a device, however the slots are
 // filled: what device memory leaves beside states and the logits of a chunk, over the activations
 // of a token. In a pipeline the stage with the embedding or the head is counted, and the first one,
-// which has the most micro-batches in flight, each at the full capacity.
+// which has the most micro-batches in flight, each at the full capacity; with unequal shares as if
+// that were the largest stage and all its chunks the largest one. A forward pass has the states of
+// training beside it.
 //
-// Throws std::invalid_argument for an invalid shape, a count or a chunk below 1, and memory that
-// leaves nothing for a token.
+// Throws std::invalid_argument for an invalid shape, a count or a chunk below 1, shares that are
+// not one for each chunk, and memory that leaves nothing for a token.
 [[nodiscard]] Capacity auto_capacity(const ModelShape& shape, const Hardware& hardware,
                                      const CapacityOptions& options = {});
 

@@ -64,7 +64,7 @@ class BlockTree {
                       .num_children = widest.num_blocks});
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
       for (std::int32_t k = 0; k < nodes_[n].num_children; ++k) {
-        nodes_[static_cast<std::size_t>(nodes_[n].first_child + k)].parent = static_cast<NodeId>(n);
+        at(nodes_[n].first_child + k).parent = static_cast<NodeId>(n);
       }
     }
     const auto count = static_cast<std::size_t>(problem.num_bundles());
@@ -144,7 +144,8 @@ class BlockTree {
     for (std::size_t l = levels_.size(); l-- > 0;) {
       const Level& level = levels_[l];
       for (std::int32_t block = 0; block < level.num_blocks; ++block) {
-        std::vector<ItemId>& list = items[static_cast<std::size_t>(level.first_node + block)];
+        const NodeId node = level.first_node + block;
+        std::vector<ItemId>& list = items[static_cast<std::size_t>(node)];
         std::stable_sort(list.begin(), list.end(), [&](ItemId a, ItemId b) {
           return problem_.tokens(level.size, a) > problem_.tokens(level.size, b);
         });

@@ -128,16 +128,16 @@ void Cells::add(std::span<const BundleId> dearest_first) {
     }
   } else {
     for (const BundleId bundle : dearest_first) {
-      Cell* best = nullptr;
-      Nanoseconds best_end = 0;
-      for (Cell& cell : cells_) {
-        const Nanoseconds end = cell.load + time_on(cell, bundle);
-        if (best == nullptr || end < best_end) {
-          best = &cell;
+      std::size_t best = 0;
+      Nanoseconds best_end = cells_.front().load + time_on(cells_.front(), bundle);
+      for (std::size_t i = 1; i < cells_.size(); ++i) {
+        const Nanoseconds end = cells_[i].load + time_on(cells_[i], bundle);
+        if (end < best_end) {
+          best = i;
           best_end = end;
         }
       }
-      put(*best, bundle);
+      put(cells_[best], bundle);
     }
   }
   for (Cell& cell : cells_) replace(cell, std::move(cell.bundles));

@@ -186,7 +186,7 @@ TEST(CommandLine, HasAFlagAndAFieldForEveryOption) {
   expect_same_options<PlanOptions>(
       {"plan", "--lengths", "builtin:8", "--ranks", "2", "--capacity", "200000", "--json", "-"},
       {"--capacity", "--pipeline", "--virtual", "--group", "--transfer-ns", "--stage-shares",
-       "--rank-speed", "--batch", "--summary"});
+       "--rank-speed", "--recompute", "--batch", "--summary"});
 }
 
 TEST(CommandLine, PassesEveryFlagOn) {

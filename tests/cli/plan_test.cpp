@@ -260,6 +260,12 @@ TEST(PlanVerb, WorksOutTheCapacityFromTheMemory) {
   EXPECT_GT(json_of(joined(answered, {"--pipeline", "2", "--json", "-"}))["capacity"], capacity);
   EXPECT_GT(json_of(joined(answered, {"--tensor-parallel", "2", "--json", "-"}))["capacity"],
             capacity);
+  const Json recomputed = json_of(joined(answered, {"--recompute", "full", "--json", "-"}));
+  EXPECT_GT(recomputed["capacity"], 10 * capacity.get<std::int64_t>());
+  EXPECT_GT(json_of(joined(answered, {"--pass", "forward", "--json", "-"}))["capacity"],
+            recomputed["capacity"]);
+  EXPECT_EQ(error_line(joined(answered, {"--recompute", "some"}), 2),
+            "isochron: [plan] --recompute is \"some\", must be one of none, selective, full");
 }
 
 TEST(PlanVerb, GivesASlowRankLess) {

@@ -69,6 +69,22 @@ TEST(AutoCapacity, GrowsWithWhatIsRecomputed) {
   EXPECT_EQ(capacity.activation_bytes_per_token, 2LL * 4096 * 32);
 }
 
+TEST(AutoCapacity, CountsTheLargestStage) {
+  const Capacity capacity =
+      auto_capacity(shape, h100, {.ranks = 8, .stages = 2, .shares = {0.25, 0.75}});
+  const std::int64_t of_stage = (parameters - 2 * embedding) * 3 / 4 + embedding;
+  EXPECT_EQ(capacity.state_bytes, 6 * of_stage + 12 * of_stage / 8);
+  EXPECT_EQ(capacity.activation_bytes_per_token, token_bytes * 2 * 3 / 4);
+  EXPECT_EQ(message_of([] { (void)auto_capacity(shape, h100, {.stages = 2, .shares = {1}}); }),
+            "[capacity] shares has 1 numbers, must be one for each of the 2 chunks");
+}
+
+TEST(AutoCapacity, AForwardPassHoldsOneLayer) {
+  const Capacity capacity = auto_capacity(shape, h100, {.ranks = 64, .keeps_activations = false});
+  EXPECT_EQ(capacity.activation_bytes_per_token, token_bytes / 32);
+  EXPECT_EQ(capacity.state_bytes, auto_capacity(shape, h100, {.ranks = 64}).state_bytes);
+}
+
 TEST(AutoCapacity, SaysWhereTheMemoryWentIfNothingIsLeft) {
   EXPECT_EQ(message_of([] { (void)auto_capacity(shape, h100); }),
             "[capacity] h100 has 80.0 GB: a reserve of 8.0 GB, states of 144.5 GB and logits of "

@@ -111,7 +111,6 @@ class QuestionDraw {
   }
 
   void draw_options() {
-    const bool is_dynamic = options_.context.starts_with("dynamic");
     if (chance(2)) {
       options_.sync = Sync::microbatch;
     } else if (chance(3)) {
@@ -128,7 +127,7 @@ class QuestionDraw {
     }
     if (chance(6)) options_.pad_multiple = number(1, 8);
     if (chance(20)) options_.max_activation_bytes = 10 * topology_.capacity * number(1, 8);
-    if (!is_dynamic && chance(8)) options_.balance = false;
+    if (chance(8)) options_.balance = false;
     options_.effort = chance(4) ? number(0, 500) : 4000;
   }
 
