@@ -29,7 +29,7 @@ struct EnumNames<Content> {
 };
 
 enum class ResumeMode {
-  auto_,        // the newest intact checkpoint of the run folder, or the start
+  automatic,    // the newest intact checkpoint of the run folder, or the start
   disable,      // the start
   resume_path,  // the one that is named
 };
@@ -37,7 +37,7 @@ enum class ResumeMode {
 template <>
 struct EnumNames<ResumeMode> {
   static constexpr std::array<std::pair<ResumeMode, std::string_view>, 3> values = {
-      {{ResumeMode::auto_, "auto"},
+      {{ResumeMode::automatic, "auto"},
        {ResumeMode::disable, "disable"},
        {ResumeMode::resume_path, "resume_path"}}};
 };
@@ -49,7 +49,7 @@ struct CheckpointOptions {
   bool async_save = false;
   bool save_lora_only = false;
   std::optional<std::int32_t> max_ckpt_to_keep = {};
-  ResumeMode resume_mode = ResumeMode::auto_;
+  ResumeMode resume_mode = ResumeMode::automatic;
   std::optional<std::string> resume_from_path = {};
 
   template <class Row>

@@ -13,7 +13,7 @@ namespace isochron {
 
 // Of weights and computation.
 enum class Precision {
-  auto_,  // bfloat16 on cuda, float32 on cpu
+  automatic,  // bfloat16 on cuda, float32 on cpu
   float32,
   bfloat16,
 };
@@ -21,7 +21,7 @@ enum class Precision {
 template <>
 struct EnumNames<Precision> {
   static constexpr std::array<std::pair<Precision, std::string_view>, 5> values = {
-      {{Precision::auto_, "auto"},
+      {{Precision::automatic, "auto"},
        {Precision::float32, "float32"},
        {Precision::float32, "fp32"},
        {Precision::bfloat16, "bfloat16"},
@@ -31,7 +31,7 @@ struct EnumNames<Precision> {
 // How a step is executed.
 struct ExecutionOptions {
   std::int64_t seed = 42;
-  Precision dtype = Precision::auto_;
+  Precision dtype = Precision::automatic;
   bool full_determinism = false;
   Recompute recompute = Recompute::none;
   Tokens loss_chunk = 2048;

@@ -71,7 +71,7 @@ PlanOptions plan_options(const Recipe& recipe) {
 }
 
 Precision resolved_precision(const Recipe& recipe) {
-  if (recipe.engine.dtype != Precision::auto_) return recipe.engine.dtype;
+  if (recipe.engine.dtype != Precision::automatic) return recipe.engine.dtype;
   return recipe.trainer.device == DeviceKind::cuda ? Precision::bfloat16 : Precision::float32;
 }
 
