@@ -14,13 +14,10 @@ export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := true
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: run test build bench mutations format lint docs clean
+.PHONY: run test build bench bench-training mutations format lint docs clean
 
 run: build
-	build/isochron plan --lengths builtin:1024 --ranks 64 --capacity 16384 --context dynamic --json build/plan.json
-	build/isochron check build/plan.json
-	build/isochron report build/plan.json -o build/report.html
-	@echo "The plan is build/plan.json; open build/report.html to see it."
+	PYTHONPATH=python .venv/bin/python examples/first_run.py build/isochron recipes/sft_tiny.yaml build/run
 
 test:
 	cmake/setup.sh program engine tests
@@ -42,6 +39,10 @@ bench:
 	cmake --build --preset bench -j $(JOBS) --target planner_bench plan_bench
 	$(PYTHON) bench/compare.py --program build-bench/bench/planner_bench --lengths "$(LENGTHS)"
 	$(PYTHON) bench/compare_plans.py --program build-bench/bench/plan_bench --lengths "$(LENGTHS)"
+
+# Training beside transformers: the cores are for this alone.
+bench-training: build
+	.venv/bin/python bench/compare_training.py --program build/isochron
 
 # Breaks the engine on purpose: every mutation must fail the tests. Takes a quarter of an hour.
 mutations:

@@ -6,6 +6,9 @@ install(TARGETS isochron_planner EXPORT isochron-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS isochron_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(ISOCHRON_BUILD_ENGINE)
+  install(TARGETS isochron_engine_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 install(EXPORT isochron-targets NAMESPACE isochron::
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/isochron)
 configure_package_config_file(cmake/isochron-config.cmake.in

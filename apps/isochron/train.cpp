@@ -45,9 +45,9 @@ ExitCode run_train(const TrainArguments& arguments) {
   // Read here too, so that what is wrong with it is said once.
   const Recipe recipe = read_recipe(read_file(arguments.recipe), arguments.overrides);
   if (arguments.nproc > 1 && !arguments.dry_run) {
-    std::vector<std::string> call = {"train", arguments.recipe};
-    call.insert(call.end(), arguments.overrides.begin(), arguments.overrides.end());
-    return static_cast<ExitCode>(run_local_ranks(arguments.nproc, call));
+    TrainArguments rank = arguments;
+    rank.nproc = 0;
+    return static_cast<ExitCode>(run_local_ranks(arguments.nproc, call_of(rank)));
   }
   if (arguments.nproc > 1) place.size = place.local_size = arguments.nproc;
   if (arguments.dry_run) return run_dry(recipe, place);

@@ -4,6 +4,14 @@
 
 namespace isochron {
 
+std::vector<std::string> call_of(const TrainArguments& arguments) {
+  std::vector<std::string> call = {"train", arguments.recipe};
+  call.insert(call.end(), arguments.overrides.begin(), arguments.overrides.end());
+  if (arguments.nproc != 0) call.insert(call.end(), {"--nproc", std::to_string(arguments.nproc)});
+  if (arguments.dry_run) call.emplace_back("--dry-run");
+  return call;
+}
+
 CLI::App* add_train_flags(CLI::App& program, TrainArguments& arguments) {
   CLI::App* flags = program.add_subcommand("train", "Train a model as a recipe says");
   add_text_flag(*flags, "recipe", arguments.recipe, "file", "the recipe, as YAML")->required();

@@ -14,6 +14,9 @@ struct TrainArguments {
   bool dry_run = false;
 };
 
+// What to call a program with so that it reads these again.
+[[nodiscard]] std::vector<std::string> call_of(const TrainArguments& arguments);
+
 // The verb `train` with its flags. `arguments` outlives the parsing.
 CLI::App* add_train_flags(CLI::App& program, TrainArguments& arguments);
 
