@@ -75,7 +75,7 @@ def main():
     train(program, recipe, out / "inputs", balanced, True)
     train(program, recipe, out / "inputs", unbalanced, False)
     check_export(balanced)
-    run(program, "report", balanced, unbalanced, "-o", out / "report.html")
+    run(program, "report", unbalanced, balanced, "-o", out / "report.html")
 
     first, last = metric(balanced, "train/loss")[0], metric(balanced, "train/loss")[-1]
     if not last < 0.7 * first:

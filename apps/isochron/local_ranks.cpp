@@ -19,7 +19,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "apps/isochron/stop_signal.h"
+#include "apps/isochron/signals.h"
 
 namespace isochron {
 

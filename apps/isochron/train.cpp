@@ -13,7 +13,7 @@
 #include "apps/isochron/local_ranks.h"
 #include "apps/isochron/option_flags.h"
 #include "apps/isochron/output_file.h"
-#include "apps/isochron/stop_signal.h"
+#include "apps/isochron/signals.h"
 #include "apps/isochron/train_arguments.h"
 #include "apps/isochron/verb.h"
 #include "isochron/core/units.h"
@@ -52,6 +52,7 @@ ExitCode run_train(const TrainArguments& arguments) {
   if (arguments.nproc > 1) place.size = place.local_size = arguments.nproc;
   if (arguments.dry_run) return run_dry(recipe, place);
   catch_stop_signal();
+  ignore_broken_pipes();
   run_training(recipe, place,
                {.say = [](std::string_view text) { print(text); },
                 .is_terminal = ::isatty(STDOUT_FILENO) != 0,

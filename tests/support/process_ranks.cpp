@@ -82,6 +82,7 @@ std::int64_t next_call() {
                     .local_rank = argument.rank,
                     .local_size = argument.size,
                     .port = argument.size == 1 ? 0 : argument.port};
+  ::signal(SIGPIPE, SIG_IGN);  // as every program with a World does
   int status = 0;
   try {
     write_text(file_of(argument.folder, argument.call, argument.rank, "result"), body(place));

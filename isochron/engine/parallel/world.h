@@ -25,7 +25,8 @@ struct WorldOptions {
 class World {
  public:
   // Connects, and returns when all ranks have. Throws std::runtime_error that names who is missing
-  // after the timeout.
+  // after the timeout. The program ignores SIGPIPE, as Python does: libtorch's sockets leave it on,
+  // and a rank that goes away would end this process before it can say so.
   World(const Place& place, const WorldOptions& options);
   // Leaves. The rank that hosts the store stays until the others have left or stopped, for some
   // seconds at most, since they may still ask it who is late.

@@ -1,4 +1,4 @@
-#include "apps/isochron/stop_signal.h"
+#include "apps/isochron/signals.h"
 
 #include <csignal>
 
@@ -16,6 +16,8 @@ void catch_stop_signal() {
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGTERM, &action, nullptr);
 }
+
+void ignore_broken_pipes() { std::signal(SIGPIPE, SIG_IGN); }
 
 bool is_stop_signalled() { return stop_signalled != 0; }
 
