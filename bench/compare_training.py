@@ -68,7 +68,7 @@ class Trainings:
         path.write_text(json.dumps(question))
         command = [sys.executable, HERE / "transformers_training.py", path]
         if ranks > 1:
-            command = [sys.executable, "-m", "torch.distributed.run", "--standalone",
+            command = [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--standalone",
                        f"--nproc-per-node={ranks}", *command[1:]]  # fmt: skip
         result = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
         answer = json.loads(result.splitlines()[-1])
@@ -82,6 +82,7 @@ class Trainings:
              f"model.path={self._folder / 'model'}", f"data.train_files={self._folder / 'rows.jsonl'}",
              f"data.train_batch_size={self._num_rows}", f"data.max_token_len_per_gpu={CAPACITY}",
              f"data.max_length={CAPACITY}", f"optim.lr={LR}", "optim.lr_scheduler_type=constant",
+             "optim.lr_warmup_steps=-1",
              f"trainer.total_training_steps={self._steps}", f"trainer.total_epochs={self._steps}",
              f"trainer.balance_batch={str(balance).lower()}", f"engine.threads={threads}",
              "trainer.resume_mode=disable", f"trainer.default_local_dir={out}"],
@@ -120,10 +121,10 @@ def main():
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args()
-    repeats, steps, count = (1, 3, 16) if arguments.quick else (arguments.repeats, 5, 48)
+    repeats, steps, count = (1, 3, 16) if arguments.quick else (arguments.repeats, 3, 24)
     lengths = lognormal(count, 5.5, 1.1, CAPACITY, 1)
     page = Page()
-    page.head("Training beside transformers", arguments.quick)
+    page.head("Training beside transformers", arguments.quick, "make bench-training")
     page.add(f"- Qwen3 shape {CONFIG}, fp32, one thread per rank; {count} rows, {sum(lengths)} tokens, "
              f"longest {max(lengths)}; at most {CAPACITY} tokens a micro-batch")  # fmt: skip
     page.add(f"- tokens per second, median (smallest to largest) of {repeats} runs of {steps} steps, "

@@ -54,13 +54,13 @@ class Page:
         self.targets.append(is_met)
         return "pass" if is_met else "FAIL"
 
-    def head(self, title, is_quick):
+    def head(self, title, is_quick, command="make bench"):
         changes = output_of("git", "status", "--porcelain", "--", ".", ":!bench/results")
         commit = output_of("git", "rev-parse", "--short=12", "HEAD") or "unknown"
         self.add(f"# {title}")
         self.add()
         self.add(f"- commit: {commit}{' with changes' if changes else ''}")
-        self.add(f"- command: `make bench`{' (quick)' if is_quick else ''}")
+        self.add(f"- command: `{command}`{' (quick)' if is_quick else ''}")
         self.add(f"- date: {datetime.date.today().isoformat()}")
         self.add(f"- hardware: {hardware()}; load average {os.getloadavg()[0]:.1f} at the start")
 
