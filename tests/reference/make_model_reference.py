@@ -83,6 +83,11 @@ def cases():
         yield variant, make("llama", {**ROPE["yarn"], **changes})
     bias = {"attention_bias": True}
     yield "llama_bias", make("llama", ROPE["default"], mlp_bias=True, **bias)
+    # Token 3 occurs among the inputs, and its embedding must not learn from that.
+    yield "llama_padding", make("llama", ROPE["default"], pad_token_id=3)
+    yield "qwen3_padding_tied", make(
+        "qwen3", ROPE["default"], pad_token_id=3, tie_word_embeddings=True
+    )
     yield "qwen3_bias", make("qwen3", ROPE["default"], **bias)
 
 

@@ -156,12 +156,8 @@ StepResult Engine::train(std::int64_t step, const StepPlan& plan, const Update& 
   if (turns.empty()) optimizer_->begin_last_backward(/*overlap=*/false);
 
   world_.set_activity(step, -1, "optimizer");
-  UpdateOutcome outcome;
-  {
-    const auto scope = tracer_.scope("optimizer");
-    outcome = optimizer_->finish(lr);
-    synchronize(device);
-  }
+  const UpdateOutcome outcome = optimizer_->finish(lr);
+  synchronize(device);
   StepResult result = finish(plan, total, busy_ns);
   result.grad_norm = outcome.grad_norm;
   result.skipped = outcome.skipped;

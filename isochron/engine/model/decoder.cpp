@@ -148,7 +148,8 @@ at::Tensor Decoder::hidden_TD(const PackedTokens& input,
                                       weights.options.dtype),
                   .attention = std::move(attention),
                   .recompute = weights.options.recompute});
-  at::Tensor x_TD = at::embedding(weights.embedding_VD, input.tokens_T);
+  at::Tensor x_TD = at::embedding(weights.embedding_VD, input.tokens_T,
+                                  weights.config.padding_token.value_or(-1));
   for (const auto& layer : weights.layers) x_TD = layer_TD(x_TD, layer, pass);
   return differentiable_rms_norm(x_TD, weights.norm_D, weights.config.norm_epsilon);
 }

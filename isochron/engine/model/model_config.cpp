@@ -33,6 +33,7 @@ constexpr std::array used = {"architectures",
                              "num_hidden_layers",
                              "num_attention_heads",
                              "num_key_value_heads",
+                             "pad_token_id",
                              "rms_norm_eps",
                              "rope_parameters",
                              "rope_scaling",
@@ -53,7 +54,7 @@ constexpr std::array harmless = {
     "torchscript", "use_bfloat16", "use_cache",
     // Token ids: rows are tokenised before.
     "begin_suppress_tokens", "bos_token_id", "decoder_start_token_id", "eos_token_id",
-    "forced_bos_token_id", "forced_eos_token_id", "pad_token_id", "sep_token_id", "suppress_tokens",
+    "forced_bos_token_id", "forced_eos_token_id", "sep_token_id", "suppress_tokens",
     // Generation.
     "bad_words_ids", "diversity_penalty", "do_sample", "early_stopping",
     "encoder_no_repeat_ngram_size", "exponential_decay_length_penalty", "length_penalty",
@@ -294,6 +295,12 @@ ModelConfig model_config_from_json(std::string_view json_text) {
   }
   if (const Json* range = find_given(config, "initializer_range")) {
     out.initializer_range = number_of(*range, where, "initializer_range");
+  }
+  if (const Json* padding = find_given(config, "pad_token_id")) {
+    const std::int64_t vocabulary = out.shape.vocabulary;
+    const std::int64_t token =
+        integer_of(*padding, where, "pad_token_id", -vocabulary, vocabulary - 1);
+    out.padding_token = token < 0 ? token + vocabulary : token;  // as torch counts from the end
   }
   out.rope = rope_from_json(config, out.shape.head_dim);
   out.json_text = json_text;

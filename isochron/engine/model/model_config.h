@@ -36,6 +36,7 @@ struct ModelConfig {
   std::string model_type;  // llama, mistral, qwen2 or qwen3
   double norm_epsilon = 1e-6;
   double initializer_range = 0.02;
+  std::optional<std::int64_t> padding_token = {};  // its embedding gets no gradient as an input
   RopeConfig rope;
   std::string json_text;  // the document, to be written beside saved weights
 

@@ -31,13 +31,15 @@ void TraceFile::write(std::int64_t step, std::chrono::system_clock::time_point b
       std::chrono::duration_cast<std::chrono::microseconds>(begin.time_since_epoch()).count();
   std::string text;
   for (const TracedScope& scope : scopes) {
+    // Reductions travel while a backward runs: on a line of their own.
     // Three digits: nanoseconds of a time since 1970 have no place in a double.
-    text += fmt::format(R"({{"name":"{}","ph":"X","ts":{}.{:03d},"dur":{}.{:03d},"pid":{},"tid":0,)"
-                        R"("args":{{"step":{},"slot":{}}}}},)"
-                        "\n",
-                        scope.name, origin_us + scope.begin_ns / 1000, scope.begin_ns % 1000,
-                        (scope.end_ns - scope.begin_ns) / 1000,
-                        (scope.end_ns - scope.begin_ns) % 1000, rank_, step, scope.slot);
+    text +=
+        fmt::format(R"({{"name":"{}","ph":"X","ts":{}.{:03d},"dur":{}.{:03d},"pid":{},"tid":{},)"
+                    R"("args":{{"step":{},"slot":{}}}}},)"
+                    "\n",
+                    scope.name, origin_us + scope.begin_ns / 1000, scope.begin_ns % 1000,
+                    (scope.end_ns - scope.begin_ns) / 1000, (scope.end_ns - scope.begin_ns) % 1000,
+                    rank_, scope.name == "reduce" ? 1 : 0, step, scope.slot);
   }
   lines_.write(text);
 }

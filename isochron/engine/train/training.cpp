@@ -129,8 +129,8 @@ void run_training(const Recipe& recipe, const Place& place, const Surroundings& 
       {.device = device,
        .dtype = resolved_precision(recipe) == Precision::bfloat16 ? at::kBFloat16 : at::kFloat,
        .recompute = recipe.engine.recompute});
-  ShardedAdamW optimizer(model.parameters(), world.all(), adamw_options(recipe.optim));
   Tracer tracer;
+  ShardedAdamW optimizer(model.parameters(), world.all(), adamw_options(recipe.optim), &tracer);
   const Tokens longest =
       std::max(data.training.longest(), data.validation ? data.validation->longest() : 0);
   Engine engine(world, model, &optimizer, cost, tracer,
