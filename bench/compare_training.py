@@ -121,7 +121,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args()
-    repeats, steps, count = (1, 3, 16) if arguments.quick else (arguments.repeats, 3, 24)
+    repeats, steps, count = (1, 3, 16) if arguments.quick else (arguments.repeats, 3, 16)
     lengths = lognormal(count, 5.5, 1.1, CAPACITY, 1)
     page = Page()
     page.head("Training beside transformers", arguments.quick, "make bench-training")
