@@ -37,19 +37,19 @@ ExitCode run_dry(const Recipe& recipe, const Place& place) {
 
 ExitCode run_train(const TrainArguments& arguments) {
   Place place = launched_place(find_variable);
-  require(arguments.nproc >= 0 && arguments.nproc <= max_ranks, "train",
-          "--nproc is {}, must be from 1 to {}", arguments.nproc, max_ranks);
-  require(arguments.nproc == 0 || place.size == 1, "train",
-          "--nproc is {}, but a launcher has already started {} ranks", arguments.nproc,
-          place.size);
+  const std::int32_t nproc = arguments.nproc.value_or(1);
+  require(nproc >= 1 && nproc <= max_ranks, "train", "--nproc is {}, must be from 1 to {}", nproc,
+          max_ranks);
+  require(!arguments.nproc || place.size == 1, "train",
+          "--nproc is {}, but a launcher has already started {} ranks", nproc, place.size);
   // Read here too, so that what is wrong with it is said once.
   const Recipe recipe = read_recipe(read_file(arguments.recipe), arguments.overrides);
-  if (arguments.nproc > 1 && !arguments.dry_run) {
+  if (nproc > 1 && !arguments.dry_run) {
     TrainArguments rank = arguments;
-    rank.nproc = 0;
-    return static_cast<ExitCode>(run_local_ranks(arguments.nproc, call_of(rank)));
+    rank.nproc.reset();
+    return static_cast<ExitCode>(run_local_ranks(nproc, call_of(rank)));
   }
-  if (arguments.nproc > 1) place.size = place.local_size = arguments.nproc;
+  if (nproc > 1) place.size = place.local_size = nproc;
   if (arguments.dry_run) return run_dry(recipe, place);
   catch_stop_signal();
   ignore_broken_pipes();

@@ -7,7 +7,7 @@ namespace isochron {
 std::vector<std::string> call_of(const TrainArguments& arguments) {
   std::vector<std::string> call = {"train", arguments.recipe};
   call.insert(call.end(), arguments.overrides.begin(), arguments.overrides.end());
-  if (arguments.nproc != 0) call.insert(call.end(), {"--nproc", std::to_string(arguments.nproc)});
+  if (arguments.nproc) call.insert(call.end(), {"--nproc", std::to_string(*arguments.nproc)});
   if (arguments.dry_run) call.emplace_back("--dry-run");
   return call;
 }

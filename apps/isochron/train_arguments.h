@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,7 @@ namespace isochron {
 struct TrainArguments {
   std::string recipe;
   std::vector<std::string> overrides;
-  std::int32_t nproc = 0;  // 0: one rank, or as many as a launcher started
+  std::optional<std::int32_t> nproc = {};  // none: one rank, or as many as a launcher started
   bool dry_run = false;
 };
 

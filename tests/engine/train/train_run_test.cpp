@@ -318,6 +318,8 @@ TEST(TrainRun, SaysWhatIsWrongOnceForAllRanks) {
   EXPECT_EQ(error({"--nproc", "2", "data.train_bach_size=8"}, 2),
             "isochron: [recipe] unknown key \"data.train_bach_size\", did you mean "
             "\"data.train_batch_size\"?\n");
+  EXPECT_EQ(error({"--nproc", "0"}, 2),
+            "isochron: [train] --nproc is 0, must be from 1 to 1048576\n");
   EXPECT_THAT(error({"--nproc", "2", "model.path=nowhere"}, 3),
               HasSubstr("isochron: [nowhere/config.json] cannot be opened"));
   EXPECT_THAT(error({"--nproc", "2", "data.train_batch_size=51"}, 2),
