@@ -49,6 +49,11 @@ class Communicator {
                                               std::string_view what) = 0;
 };
 
+// Opening a group waits for its members like a collective, and closing one ends what may be issued
+// on it: both are recorded, as these operations without elements.
+inline constexpr std::string_view group_opened = "open group";
+inline constexpr std::string_view group_closed = "close group";
+
 // One collective as a rank issued it: what the order checker of tests compares.
 struct IssuedCollective {
   std::string communicator;
