@@ -20,7 +20,7 @@ run: build
 	PYTHONPATH=python .venv/bin/python examples/first_run.py build/isochron recipes/sft_tiny.yaml build/run
 
 test:
-	cmake/setup.sh program engine tests
+	cmake/setup.sh program engine tests peers
 	cmake --preset engine -DISOCHRON_BUILD_TESTS=ON
 	cmake --build --preset engine -j $(JOBS)
 	cmake --preset sanitize
