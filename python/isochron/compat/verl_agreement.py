@@ -16,10 +16,20 @@ def agreement_of(dp_group: Any) -> Agreement | None:
 
     def all_reduce_max(numbers: list[int]) -> list[int]:
         import torch
-        from verl.utils.device import get_device_name
 
-        tensor = torch.tensor(numbers, dtype=torch.long, device=get_device_name())
+        tensor = torch.tensor(numbers, dtype=torch.long, device=_device_of(dp_group))
         distributed.all_reduce(tensor, op=distributed.ReduceOp.MAX, group=dp_group)
         return tensor.tolist()
 
     return all_reduce_max
+
+
+def _device_of(dp_group: Any) -> str:
+    """Where the group's numbers have to lie: on the host if it can take them from there."""
+    from torch import distributed
+
+    if "gloo" in distributed.get_backend(dp_group):
+        return "cpu"
+    from verl.utils.device import get_device_name
+
+    return get_device_name()
