@@ -42,6 +42,7 @@ NB_MODULE(_planner, module) {
   bind_pad(module);
   bind_simulate(module);
   bind_plan(module);
+  bind_megatron(module);
   bind_layout(module);
   bind_check(module);
   bind_report(module);

@@ -8,8 +8,6 @@ All ranks of a group use the same mode.
 
 import copy
 import functools
-import inspect
-from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
@@ -227,52 +225,30 @@ def _exact_microbatches(
     )
 
 
+# The other functions of verl's module are as fast and as good as ours.
+_REPLACING = [
+    karmarkar_karp,
+    get_seqlen_balanced_partitions,
+    get_group_balanced_partitions,
+    rearrange_micro_batches,
+    prepare_dynamic_batch,
+]
 _patches = Patches()
 
 
 def install(mode: VerlMode = "best") -> None:
     """Puts these functions in the place of verl's, in every module that holds them.
 
-    ValueError if this verl's functions take other arguments than those of 0.9.1. A second call
+    ValueError if the functions of this verl take other arguments than those of 0.9.1. A second call
     changes the mode.
     """
     require_mode(mode, "install", *MODES)
     from verl.utils import seqlen_balancing
 
     uninstall()
-    pairs = [(getattr(seqlen_balancing, ours.__name__), ours) for ours in _with_mode()]
-    for original, ours in pairs:
-        _require_same_parameters(original, ours)
-    for original, ours in pairs:
-        _patches.replace(original, functools.wraps(original)(functools.partial(ours, mode=mode)))
-    _patches.replace(seqlen_balancing.karmarkar_karp, karmarkar_karp)
+    _patches.install(seqlen_balancing, _REPLACING, mode)
 
 
 def uninstall() -> None:
     """Puts verl's own functions back; nothing if they are there."""
     _patches.take_back()
-
-
-def _with_mode() -> list[Callable[..., Any]]:
-    return [
-        get_seqlen_balanced_partitions,
-        get_group_balanced_partitions,
-        rearrange_micro_batches,
-        prepare_dynamic_batch,
-    ]
-
-
-def _require_same_parameters(original: Callable[..., Any], ours: Callable[..., Any]) -> None:
-    theirs = [(p.name, p.default) for p in inspect.signature(original).parameters.values()]
-    expected = [
-        (p.name, p.default)
-        for p in inspect.signature(ours).parameters.values()
-        if p.name != "mode"
-    ]
-    if theirs != expected:
-        from verl import __version__
-
-        raise ValueError(
-            f"[install] {original.__name__} of verl {__version__} takes "
-            f"{inspect.signature(original)}, must be as in 0.9.1"
-        )

@@ -94,7 +94,7 @@ def test_the_patched_functions_look_like_verls(originals: dict):
     import inspect
 
     ours.install()
-    for name in REPLACED[:2] + REPLACED[3:]:
+    for name in REPLACED:
         patched = getattr(seqlen_balancing, name)
         assert patched.__name__ == name
         assert inspect.signature(patched) == inspect.signature(originals[name])
@@ -105,7 +105,7 @@ def test_a_verl_with_other_arguments_is_refused(originals: dict, monkeypatch: py
         return batch, cap
 
     monkeypatch.setattr(seqlen_balancing, "rearrange_micro_batches", rearrange_micro_batches)
-    with pytest.raises(ValueError, match=r"of verl 0.9.1 takes \(batch, cap\), must be as in 0.9"):
+    with pytest.raises(ValueError, match=r"rearrange_micro_batches takes \(batch, cap\), must be"):
         ours.install()
     assert seqlen_balancing.karmarkar_karp is originals["karmarkar_karp"]
     with pytest.raises(ValueError, match=r'^\[install\] mode is "fast", must be best, exact or '):
@@ -145,16 +145,16 @@ def run_python(code: str, metadata: pathlib.Path, **environment: str) -> subproc
 SAY_WHOSE = """
     import sys, verl
     from verl.utils.seqlen_balancing import karmarkar_karp
-    print("isochron.compat.verl" in sys.modules, karmarkar_karp.__module__)
+    print("isochron.compat.verl" in sys.modules, hasattr(karmarkar_karp, "func"))
 """
 
 
 @pytest.mark.parametrize(
     ("choice", "said"),
     [
-        ({}, "False verl.utils.seqlen_balancing"),
-        ({"ISOCHRON_VERL": "0"}, "False verl.utils.seqlen_balancing"),
-        ({"ISOCHRON_VERL": "1"}, "True isochron.compat.partitions"),
+        ({}, "False False"),
+        ({"ISOCHRON_VERL": "0"}, "False False"),
+        ({"ISOCHRON_VERL": "1"}, "True True"),
     ],
 )
 def test_the_plugin_is_off_unless_asked_for(metadata: pathlib.Path, choice: dict, said: str):
@@ -166,7 +166,7 @@ def test_a_plugin_that_cannot_install_says_so(metadata: pathlib.Path):
     result = run_python(
         SAY_WHOSE, metadata, ISOCHRON_VERL="1", ISOCHRON_VERL_MODE="fast"
     )
-    assert result.stdout.strip() == "True verl.utils.seqlen_balancing"
+    assert result.stdout.strip() == "True False"
     assert 'isochron: [verl] not installed: [install] mode is "fast"' in result.stderr
 
 
@@ -180,7 +180,7 @@ def test_the_plugin_works_in_a_process_that_a_process_spawns(
 
         def whose(queue):
             from verl.utils.seqlen_balancing import karmarkar_karp
-            queue.put(karmarkar_karp.__module__)
+            queue.put(karmarkar_karp.func.__module__)
 
         if __name__ == "__main__":
             context = multiprocessing.get_context("spawn")
