@@ -1,5 +1,7 @@
 #include "isochron/pack/pack.h"
 
+#include <nanobind/stl/vector.h>
+
 #include <string>
 
 #include "isochron/pack/bounds.h"
