@@ -2,10 +2,10 @@
 
 Each takes (sample id, padded length) of a batch and says which samples every DPxCP rank runs in
 every micro-batch; ranks with the same list share its samples. mode="best" (the default) balances
-full costs: every rank has a sample in every micro-batch, a group is a power of two up to half of the
-ranks, from a multiple of its size on, or all ranks, and the cap holds for samples padded to twice
-the size of their group. mode="exact" gives Megatron's own answers and failures: BalancedCPScheduler
-as in megatron-core 0.16.1, the others as in the development branch.
+full costs: every rank has a sample in every micro-batch, a group is a power of two up to half of
+the ranks, from a multiple of its size on, or all ranks, and the cap holds for samples padded to
+twice the size of their group. mode="exact" gives Megatron's own answers and failures:
+BalancedCPScheduler as in megatron-core 0.16.1, the others as in the development branch.
 """
 
 from collections.abc import Callable

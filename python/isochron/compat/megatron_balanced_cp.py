@@ -122,9 +122,7 @@ class BalancedCpRule:
             return members_of[-1]
         return min(loads, key=lambda pair: pair[0])[1]
 
-    def _trim(
-        self, ranks: list[_Rank], members_of: list[list[int]], rest: list[Sample]
-    ) -> None:
+    def _trim(self, ranks: list[_Rank], members_of: list[list[int]], rest: list[Sample]) -> None:
         while not _is_balanced(ranks):
             works = [rank.work for rank in ranks]
             busiest = works.index(max(works))

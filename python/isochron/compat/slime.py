@@ -100,7 +100,9 @@ def build_dp_schedule(
             f"step {number}: {len(samples)} samples < dp_size {dp_size}; "
             f"each step needs at least one sample per rank."
         )
-        step = _Step(number, [total_lengths[sample] for sample in samples], dp_size, group, cap, args)
+        step = _Step(
+            number, [total_lengths[sample] for sample in samples], dp_size, group, cap, args
+        )
         is_best = mode == "best" and args.use_dynamic_batch_size
         bins_of_rank = step.best() if is_best else step.exact(mode)
         for rank, bins in enumerate(bins_of_rank):

@@ -1,9 +1,9 @@
 """verl's utils/seqlen_balancing.py: the same functions, by isochron's planner.
 
 mode="best" (the default) packs under the token cap into the fewest micro-batches it finds and
-balances them; ranks agree on the count and on every error in one all-reduce. mode="exact" gives the
-answers of verl 0.9.1, mode="exact_before_7553" those of the releases before it, which break the cap.
-All ranks of a group use the same mode.
+balances them; ranks agree on the count and on every error in one all-reduce. mode="exact" gives
+the answers of verl 0.9.1, mode="exact_before_7553" those of the releases before it, which break the
+cap. All ranks of a group use the same mode.
 """
 
 import copy
@@ -51,7 +51,7 @@ def calculate_workload(seqlen_list: Any) -> Any:
 
 
 def ceildiv(a: int, b: int) -> int:
-    """a / b, rounded up."""
+    """A / b, rounded up."""
     return -(a // -b)
 
 
@@ -64,8 +64,7 @@ def log_seqlen_unbalance(seqlen_list: Any, partitions: list[list[int]], prefix: 
     """Sums over parts before (contiguous parts of n // k items) and after balancing."""
     per_part = len(seqlen_list) // len(partitions)
     before = [
-        sum(seqlen_list[first : first + per_part])
-        for first in range(0, len(seqlen_list), per_part)
+        sum(seqlen_list[first : first + per_part]) for first in range(0, len(seqlen_list), per_part)
     ]
     after = [sum([seqlen_list[item] for item in part]) for part in partitions]
     smallest, largest = min(before), max(before)
@@ -121,8 +120,9 @@ def rearrange_micro_batches(
     """The micro-batches of a TensorDict and the rows of each.
 
     "best" keeps the cap on real lengths whenever that is possible, with the fewest micro-batches it
-    finds: a count that is the same over `dp_group`, a multiple of `num_batches_divided_by`, at least
-    `min_num_micro_batch`, none of them empty. Where there is none every rank raises verl's error.
+    finds: a count that is the same over `dp_group`, a multiple of `num_batches_divided_by`, at
+    least `min_num_micro_batch`, none of them empty. Where there is none every rank raises verl's
+    error.
     """
     require_mode(mode, "rearrange_micro_batches", *MODES)
     from verl.utils.tensordict_utils import index_select_tensor_dict
@@ -153,7 +153,7 @@ def prepare_dynamic_batch(
     *,
     mode: VerlMode = "best",
 ) -> tuple[list[Any], list[list[int]]]:
-    """rearrange_micro_batches() of a DataProto: its other columns follow, its meta_info is copied."""
+    """rearrange_micro_batches() of a DataProto: other columns follow, meta_info is copied."""
     from verl.protocol import DataProto
 
     batches, rows = rearrange_micro_batches(

@@ -1,9 +1,9 @@
 """The best micro-batches of a rank that agrees with others on their number.
 
-Every rank finds the fewest micro-batches that hold its own rows, all ranks take the largest of these
-counts, and every rank packs into exactly so many: wherever k micro-batches keep the cap, k + 1 do,
-as long as each gets a row. All that can be wrong is a number too, so that one exchange tells every
-rank the count or the error, and none waits for one that has raised.
+Every rank finds the fewest micro-batches that hold its own rows, all ranks take the largest of
+these counts, and every rank packs into exactly so many: wherever k micro-batches keep the cap,
+k + 1 do, as long as each gets a row. All that can be wrong is a number too, so that one exchange
+tells every rank the count or the error, and none waits for one that has raised.
 """
 
 from collections.abc import Callable

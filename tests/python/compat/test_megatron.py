@@ -1,4 +1,4 @@
-"""Megatron's schedulers: the real one of megatron-core beside ours, and what verl demands of plans."""
+"""Megatron's schedulers: the one of megatron-core beside ours, and what verl demands of plans."""
 
 import random
 import sys
@@ -112,7 +112,14 @@ def test_the_dynamic_scheduler_gives_its_golden_answers(lengths, ranks, cap, gro
 @pytest.mark.parametrize(
     ("lengths", "ranks", "cap", "group", "error", "text"),
     [
-        ([9000], 4, 2000, None, AssertionError, "Sequence length 9000 requires CP size 8, but only"),
+        (
+            [9000],
+            4,
+            2000,
+            None,
+            AssertionError,
+            "Sequence length 9000 requires CP size 8, but only",
+        ),
         ([500], 6, 100, None, AssertionError, "requires CP size 8, but only 6 DPxCP ranks are av"),
         ([3, 3], 10, 8, None, IndexError, "list assignment index out of range"),
         ([32, 7], 6, 8, 2, RuntimeError, "does not end"),
@@ -217,7 +224,9 @@ def test_best_static_groups_keep_the_cap_with_fewer_micro_batches():
     for _ in range(2_000):
         dp, cp, cap = generator.choice([1, 2, 3]), generator.choice([1, 2]), 20
         group = generator.choice([None, None, 2])
-        samples = [(100 + i, generator.randint(1, cap * cp)) for i in range(generator.randint(1, 30))]
+        samples = [
+            (100 + i, generator.randint(1, cap * cp)) for i in range(generator.randint(1, 30))
+        ]
         theirs = outcome(dp_balanced(dp, cp, cap, "exact", group=group), samples)
         answer = outcome(dp_balanced(dp, cp, cap, "best", group=group), samples)
         if isinstance(answer, tuple):
@@ -228,7 +237,9 @@ def test_best_static_groups_keep_the_cap_with_fewer_micro_batches():
         for ranks in answer:
             assert all(ids and sum(length_of[i] for i in ids) <= cap * cp for ids in ranks)
             assert all(ranks[rank] == ranks[rank // cp * cp] for rank in range(dp * cp))
-        assert sorted(i for ranks in answer for ids in ranks[::cp] for i in ids) == sorted(length_of)
+        assert sorted(i for ranks in answer for ids in ranks[::cp] for i in ids) == sorted(
+            length_of
+        )
         if isinstance(theirs, list):
             assert len(answer) <= len(theirs)
             num_fewer += len(answer) < len(theirs)
@@ -258,7 +269,9 @@ def test_the_real_loader_gets_our_scheduler_and_back(installed):
     assert type(scheduler()) is original
     installed()
     assert isinstance(scheduler(), original)
-    assert hybrid_cp_schedule.BalancedCPScheduler is data_schedule.BalancedCPScheduler is not original
+    assert (
+        hybrid_cp_schedule.BalancedCPScheduler is data_schedule.BalancedCPScheduler is not original
+    )
     samples = [(0, 7), (1, 3), (2, 5)]
     best = ours.BalancedCPScheduler(4, Group(4)).get_groups_and_subsamples(samples, config)
     assert scheduler().get_groups_and_subsamples(samples, config) == best
@@ -331,7 +344,9 @@ def test_verls_dynamic_cp_adapter_accepts_the_plans(monkeypatch: pytest.MonkeyPa
 
 
 def test_an_unknown_mode_is_refused():
-    with pytest.raises(ValueError, match=r'^\[DpBalancedScheduler\] mode is "fast", must be best or '):
+    with pytest.raises(
+        ValueError, match=r'^\[DpBalancedScheduler\] mode is "fast", must be best or '
+    ):
         ours.DpBalancedScheduler(8, 1, 1, None, mode="fast")
 
 

@@ -187,7 +187,9 @@ def test_runs_of_equal_uids_stay_together(mode: str):
         runs_of = [sum(i in first_of for i in part) for part in answer]
         assert runs_of == [len(first_of) // parts] * parts
         workloads = [verl.calculate_workload(length) for length in lengths]
-        largest_of = [max(sum(workloads[i] for i in p) for p in each) for each in (answer, expected)]
+        largest_of = [
+            max(sum(workloads[i] for i in p) for p in each) for each in (answer, expected)
+        ]
         assert largest_of[0] <= largest_of[1]
 
 
@@ -243,5 +245,7 @@ def test_the_log_of_the_spread_is_verls():
 
 
 def test_an_unknown_mode_is_refused():
-    with pytest.raises(ValueError, match=r'^\[get_seqlen_balanced_partitions\] mode is "fast", must'):
+    with pytest.raises(
+        ValueError, match=r'^\[get_seqlen_balanced_partitions\] mode is "fast", must'
+    ):
         ours.get_seqlen_balanced_partitions([1], 1, True, mode="fast")

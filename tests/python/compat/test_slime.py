@@ -1,4 +1,4 @@
-"""slime's schedule: golden answers, a second implementation in C++, and the promises of both modes."""
+"""slime's schedule: golden answers, a second implementation, the promises of both modes."""
 
 import itertools
 import random
@@ -34,7 +34,9 @@ def args_of(**options) -> SimpleNamespace:
     return SimpleNamespace(**{**defaults, **SHAPE, **options})
 
 
-def schedule(lengths, *, rollouts=None, gbs=None, dp=1, cp=1, vpp=1, group=1, mode="exact", **options):
+def schedule(
+    lengths, *, rollouts=None, gbs=None, dp=1, cp=1, vpp=1, group=1, mode="exact", **options
+):
     rollouts = list(range(len(lengths))) if rollouts is None else rollouts
     return ours.build_dp_schedule(
         args_of(**options),
@@ -84,11 +86,11 @@ def test_golden_schedules():
         ),
         (
             {"lengths": [1, 2, 3, 4, 5], "max_tokens_per_gpu": 9, "dp": 2, "vpp": 2, "group": 4},
-            r"^dynamic path: could only produce 5 mbs after maximal splitting; need 8\. step 0 has ",
+            r"^dynamic path: could only produce 5 mbs after maximal splitting; need 8\. step 0 ",
         ),
         (
             {"lengths": [9] * 5, "max_tokens_per_gpu": 10, "dp": 2},
-            r"^dynamic path: could only produce 5 mbs after maximal splitting; need 6\. step 0 has ",
+            r"^dynamic path: could only produce 5 mbs after maximal splitting; need 6\. step 0 ",
         ),
         (
             {"lengths": [1, 2], "max_tokens_per_gpu": 9, "gbs": 3},
@@ -203,12 +205,12 @@ def test_the_best_schedule_keeps_slimes_promises_and_the_cap():
 
 def test_a_step_holds_whole_rollouts():
     rollouts = [7, 7, 3, 9, 3, 1, 9, 5]
-    answer = schedule(
-        [3] * 8, rollouts=rollouts, gbs=2, dp=2, max_tokens_per_gpu=6, mode="best"
-    )
+    answer = schedule([3] * 8, rollouts=rollouts, gbs=2, dp=2, max_tokens_per_gpu=6, mode="best")
     first, second = answer[2]
     in_first = {
-        rollouts[sample] for rank in range(2) for each in micro_batches_of(answer, rank)[:first]
+        rollouts[sample]
+        for rank in range(2)
+        for each in micro_batches_of(answer, rank)[:first]
         for sample in each
     }
     assert in_first == {7, 3}

@@ -5,10 +5,10 @@ import pathlib
 import subprocess
 import sys
 import textwrap
-import tomllib
 from collections.abc import Iterator
 
 import pytest
+import tomllib
 from verl.utils import seqlen_balancing
 from verl.workers.engine import utils as engine_utils
 
@@ -131,7 +131,9 @@ def metadata(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path
 
 
-def run_python(code: str, metadata: pathlib.Path, **environment: str) -> subprocess.CompletedProcess:
+def run_python(
+    code: str, metadata: pathlib.Path, **environment: str
+) -> subprocess.CompletedProcess:
     path = os.pathsep.join([str(metadata), str(ROOT / "python")])
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
@@ -163,9 +165,7 @@ def test_the_plugin_is_off_unless_asked_for(metadata: pathlib.Path, choice: dict
 
 
 def test_a_plugin_that_cannot_install_says_so(metadata: pathlib.Path):
-    result = run_python(
-        SAY_WHOSE, metadata, ISOCHRON_VERL="1", ISOCHRON_VERL_MODE="fast"
-    )
+    result = run_python(SAY_WHOSE, metadata, ISOCHRON_VERL="1", ISOCHRON_VERL_MODE="fast")
     assert result.stdout.strip() == "True False"
     assert 'isochron: [verl] not installed: [install] mode is "fast"' in result.stderr
 

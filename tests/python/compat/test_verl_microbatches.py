@@ -210,7 +210,7 @@ def assert_equal_batches(mine: list[TensorDict], theirs: list[TensorDict]) -> No
         assert type(one) is type(other)
         assert one.batch_size == other.batch_size
         assert set(one.keys()) == set(other.keys())
-        for key in other.keys():  # noqa: SIM118: a TensorDict
+        for key in set(other.keys()):
             assert one[key].is_nested == other[key].is_nested
             pairs = [(one[key], other[key])]
             if one[key].is_nested:

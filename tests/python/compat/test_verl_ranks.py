@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from two_ranks import on_two_ranks
 
 Question = tuple[list[list[int]], dict[str, Any]]  # the lengths of each rank, options
