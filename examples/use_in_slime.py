@@ -29,7 +29,7 @@ RANKS = {"dp_size": 2, "cp_size": 1, "vpp_size": 1, "microbatch_group_size_per_v
 
 
 def main() -> None:
-    """slime's own answer, then the planner's."""
+    """The answer of slime, then that of the planner."""
     for mode in ("exact", "best"):
         partitions, micro_batches, counts, _ = build_dp_schedule(
             ARGS,

@@ -27,7 +27,7 @@ def show(title: str, rows: list[list[int]]) -> None:
 
 
 def main() -> None:
-    """verl's own answer, then the planner's."""
+    """The answer of verl, then that of the planner."""
     batch = batch_of([*LENGTHS])
     # verl's engine calls this function; so does whoever has imported it by name.
     _, rows = seqlen_balancing.rearrange_micro_batches(batch, MAX_TOKEN_LEN)

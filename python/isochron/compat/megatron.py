@@ -8,6 +8,7 @@ twice the size of their group. mode="exact" gives Megatron's own answers and fai
 BalancedCPScheduler as in megatron-core 0.16.1, the others as in the development branch.
 """
 
+import functools
 from collections.abc import Callable
 from math import log2
 from typing import Any
@@ -247,8 +248,8 @@ def install(mode: Mode = "best", cost: Any = None) -> None:
         ours.__module__ = original.__module__
         _patches.replace(original, ours)
         for key in [key for key, value in scheduler_map.items() if value is original]:
+            _undo.append(functools.partial(scheduler_map.__setitem__, key, original))
             scheduler_map[key] = ours
-            _undo.append(lambda key=key, original=original: scheduler_map.update({key: original}))
 
 
 def uninstall() -> None:

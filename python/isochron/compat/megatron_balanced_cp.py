@@ -155,11 +155,11 @@ class BalancedCpRule:
         widened[:first] = ranks[:first]
         for rank in range(first, last + num_more + 1):
             widened[rank] = _Rank(shared, self._work(shared[0][1], wide))
-        for i, rank in enumerate(pushed):
-            widened[last + num_more + 1 + i] = rank
+        for i, later in enumerate(pushed):
+            widened[last + num_more + 1 + i] = later
         members_of[place] = list(range(first, last + num_more + 1))
-        for later in range(place + 1, len(members_of)):
-            members_of[later] = [rank + num_more for rank in members_of[later]]
+        for i in range(place + 1, len(members_of)):
+            members_of[i] = [rank + num_more for rank in members_of[i]]
         return widened
 
 

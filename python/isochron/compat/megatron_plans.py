@@ -1,6 +1,6 @@
 """Plans of the planner as Megatron's schedulers return them: the samples of every rank."""
 
-from typing import Any
+from typing import Any, Literal
 
 from isochron import _planner
 from isochron.compat.megatron_balanced_cp import Sample
@@ -16,7 +16,7 @@ def dynamic_groups(
     multiple: int = 1,
     min_size: int = 1,
     cost: Any = None,
-    sync: str = "step",
+    sync: Literal["step", "microbatch"] = "step",
 ) -> list[Slot]:
     """Micro-batches with groups of mixed sizes, in which every rank has a sample.
 
@@ -24,8 +24,6 @@ def dynamic_groups(
     """
     if not samples:
         return []
-    # The count of micro-batches is a multiple of `group` where stages are virtual.
-    stages = {"stages": 2, "virtual": 2, "group": multiple} if multiple > 1 else {}
     plan = _planner.plan_step(
         [length for _, length in samples],
         ranks,
@@ -36,7 +34,10 @@ def dynamic_groups(
         sync=sync,
         counts="equal",
         short="error",
-        **stages,
+        # The count of micro-batches is a multiple of `group` where stages are virtual.
+        stages=min(2, multiple),
+        virtual=min(2, multiple),
+        group=multiple,
     )
     _require_plan(plan)
     return [_slot_of(groups, samples) for groups in plan.microbatches]

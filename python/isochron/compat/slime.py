@@ -5,7 +5,7 @@ the planner finds, balanced by estimated FLOPs. mode="exact" gives slime's own a
 the cap where `balance_by_flops` is set. A step of fixed micro-batches keeps slime's in both.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from isochron import _planner
@@ -71,7 +71,7 @@ def _get_capped_partitions(seqlen_list: Any, num_partitions: int, max_tokens: in
 
 def build_dp_schedule(
     args: Any,
-    train_parallel_config: dict,
+    train_parallel_config: dict[str, Any],
     total_lengths: list[int],
     *,
     global_batch_size: int,
@@ -221,6 +221,11 @@ class _Step:
         return [24576 * length + length * length for length in self._lengths]
 
 
+_BALANCING: list[Callable[..., Any]] = [
+    karmarkar_karp,
+    get_seqlen_balanced_partitions,
+    first_fit_pack,
+]
 _patches = Patches()
 
 
@@ -233,9 +238,8 @@ def install(mode: Mode = "best") -> None:
     from slime.utils import dp_schedule, seqlen_balancing
 
     uninstall()
-    balancing = [karmarkar_karp, get_seqlen_balanced_partitions, first_fit_pack]
-    _patches.install(seqlen_balancing, balancing, mode)
     try:
+        _patches.install(seqlen_balancing, _BALANCING, mode)
         _patches.install(dp_schedule, [build_dp_schedule], mode)
     except ValueError:
         uninstall()

@@ -8,6 +8,7 @@ cap. All ranks of a group use the same mode.
 
 import copy
 import functools
+from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
@@ -60,7 +61,7 @@ def roundup_divisible(a: int, b: int) -> int:
     return ((a + b - 1) // b) * b
 
 
-def log_seqlen_unbalance(seqlen_list: Any, partitions: list[list[int]], prefix: str) -> dict:
+def log_seqlen_unbalance(seqlen_list: Any, partitions: list[list[int]], prefix: str) -> dict[str, Any]:
     """Sums over parts before (contiguous parts of n // k items) and after balancing."""
     per_part = len(seqlen_list) // len(partitions)
     before = [
@@ -226,7 +227,7 @@ def _exact_microbatches(
 
 
 # The other functions of verl's module are as fast and as good as ours.
-_REPLACING = [
+_REPLACING: list[Callable[..., Any]] = [
     karmarkar_karp,
     get_seqlen_balanced_partitions,
     get_group_balanced_partitions,
