@@ -4,18 +4,19 @@ The plan tells every rank how much each of the others holds, so the tensors trav
 largest and nothing has to be agreed on first.
 """
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from isochron import StepPlan
+from isochron.layouts import padded_length
 from isochron.torch.gather import all_gather
-from isochron.torch.microbatch import Microbatch, microbatches_of
+from isochron.torch.microbatch import Microbatch, microbatches_of_ranks
 from isochron.torch.pack import join_shards
 from isochron.torch.restore import restore_order
-from isochron.torch.shard import shard_of
 
 _DTYPES = (
     torch.float32,
@@ -48,9 +49,9 @@ def collect_tokens(
             join_shards([received[member, part.slot] for member in part.ranks], part)
             if part.is_leader
             else received[rank, part.slot]
-            for part in microbatches_of(plan, rank)
+            for part in microbatches
         ]
-        for rank in range(plan.ranks)
+        for rank, microbatches in enumerate(microbatches_of_ranks(plan))
     ]
     return restore_order(plan, joined)
 
@@ -67,14 +68,16 @@ def collect_rows(
     return restore_order(
         plan,
         [
-            [received[rank, part.slot] for part in microbatches_of(plan, rank)]
-            for rank in range(plan.ranks)
+            [received[rank, part.slot] for part in microbatches]
+            for rank, microbatches in enumerate(microbatches_of_ranks(plan))
         ],
     )
 
 
 def _num_tokens(microbatch: Microbatch) -> int:
-    return len(shard_of(microbatch).source)
+    ranks, tensor_parallel = microbatch.context_size, microbatch.tensor_parallel
+    padded = sum(padded_length(n, ranks, tensor_parallel) for n in microbatch.lengths)
+    return padded // ranks
 
 
 def _num_led_rows(microbatch: Microbatch) -> int:
@@ -95,8 +98,8 @@ def _exchange(
         )
     own = dist.get_rank(group)
     sizes = [
-        {part.slot: num_sent(part) for part in microbatches_of(plan, rank)}
-        for rank in range(plan.ranks)
+        {part.slot: num_sent(part) for part in microbatches}
+        for microbatches in microbatches_of_ranks(plan)
     ]
     totals = [sum(sizes_of_rank.values()) for sizes_of_rank in sizes]
     if not any(totals):
@@ -114,19 +117,23 @@ def _exchange(
         (rank, slot): part
         for rank, sizes_of_rank in enumerate(sizes)
         for slot, part in zip(
-            sizes_of_rank,
-            received[rank, : totals[rank]].split(list(sizes_of_rank.values())),
-            strict=True,
+            sizes_of_rank, _cut(received[rank], sizes_of_rank.values()), strict=True
         )
     }
+
+
+def _cut(tensor: Tensor, sizes: Iterable[int]) -> list[Tensor]:
+    """Pieces of those sizes, one behind the other; what is left is padding."""
+    ends = list(itertools.accumulate(sizes, initial=0))
+    return [tensor[start:end] for start, end in itertools.pairwise(ends)]
 
 
 def _own_entries(where: str, outputs: Sequence[Tensor], sizes: Sequence[int]) -> list[Tensor]:
     """The outputs that this rank sends, each checked against its size."""
     if len(outputs) != len(sizes):
         raise ValueError(
-            f"[{where}] there are {len(outputs)} outputs, must be {len(sizes)}: one for each of the "
-            "rank's micro-batches"
+            f"[{where}] there are {len(outputs)} outputs, must be {len(sizes)}: one for each "
+            "of the rank's micro-batches"
         )
     for i, (output, size) in enumerate(zip(outputs, sizes, strict=True)):
         if size and (output.is_nested or output.dim() == 0 or len(output) != size):
@@ -136,9 +143,7 @@ def _own_entries(where: str, outputs: Sequence[Tensor], sizes: Sequence[int]) ->
     return [output.detach() for output, size in zip(outputs, sizes, strict=True) if size]
 
 
-def _share_example(
-    example: Tensor | None, sender: int, group: dist.ProcessGroup | None
-) -> Tensor:
+def _share_example(example: Tensor | None, sender: int, group: dist.ProcessGroup | None) -> Tensor:
     """An empty tensor like that of `sender`, for ranks that have nothing of their own."""
     header = [0] * (3 + _MAX_DIMS)  # dtype, on a GPU, dims behind the first, their sizes
     if example is not None:

@@ -30,7 +30,8 @@ def combine_fields(
     The functions get where to blame for an error, "[where] name:", and the field of each batch. A
     TensorDict comes back with `num_rows` rows, or without a batch size if that is None.
     """
-    return _combine(f"[{where}]", "", batches, on_tensors, on_lists, num_rows)
+    combined: BatchT = _combine(f"[{where}]", "", batches, on_tensors, on_lists, num_rows)
+    return combined
 
 
 def _combine(

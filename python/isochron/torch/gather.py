@@ -36,9 +36,9 @@ def all_gather(tensor: Tensor, group: dist.ProcessGroup | None) -> Tensor:
     They travel as bytes, because not every backend knows every dtype.
     """
     sent = tensor.detach().contiguous().flatten().view(torch.uint8)
-    received = sent.new_empty(dist.get_world_size(group) * sent.numel())
-    dist.all_gather_into_tensor(received, sent, group=group)
-    return received.view(tensor.dtype).unflatten(0, (dist.get_world_size(group), *tensor.shape))
+    received = [torch.empty_like(sent) for _ in range(dist.get_world_size(group))]
+    dist.all_gather(received, sent, group=group)
+    return torch.stack([part.view(tensor.dtype).view(tensor.shape) for part in received])
 
 
 class _GatherShards(torch.autograd.Function):
@@ -48,9 +48,9 @@ class _GatherShards(torch.autograd.Function):
         return all_gather(packed, group)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         if ctx.gradient == "own":
             return grad[dist.get_rank(ctx.group)], None, None
         total = grad.new_empty(grad.shape[1:])
-        dist.reduce_scatter_tensor(total, grad.contiguous(), group=ctx.group)
+        dist.reduce_scatter(total, list(grad.contiguous().unbind()), group=ctx.group)
         return total, None, None

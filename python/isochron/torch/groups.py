@@ -11,50 +11,55 @@ from isochron.torch.microbatch import Microbatch
 class ContextGroups:
     """Process groups for context groups of two and more ranks; each is created once and kept.
 
-    Sizes may be mixed and change from plan to plan. Only members take part in creating a group,
-    and every rank creates those it lacks in the order (slot, first rank, size) of the plan, so that
-    no two ranks wait for each other. Nothing is created in the middle of a step.
+    Sizes may be mixed and change from plan to plan. Before a step every rank of the job goes
+    through the whole plan and creates what is missing in the order (slot, first rank, size), so
+    that no two ranks wait for each other; nothing is created in the middle of a step. Members
+    alone communicate. The others make the same calls because torch names groups by their number.
     """
 
-    def __init__(self, ranks: Sequence[int] | None = None, *, backend: str | None = None) -> None:
-        """`ranks[r]` is the rank in the job of the plan's rank r; None: they are the same."""
-        self._ranks = ranks
+    def __init__(
+        self, copies: Sequence[Sequence[int]] | None = None, *, backend: str | None = None
+    ) -> None:
+        """Of a job in which each rank is one of the plan, unless `copies` are given.
+
+        `copies[i][r]` is the rank of the job that is rank r of the plan in its i-th copy: one copy
+        for each pipeline stage and tensor-parallel place.
+        """
+        self._copies = copies
         self._backend = backend
-        self._groups: dict[tuple[int, ...], dist.ProcessGroup] = {}
+        self._created: set[tuple[int, ...]] = set()  # by the ranks of the job
+        self._own: dict[tuple[int, ...], dist.ProcessGroup] = {}  # by the ranks of the plan
 
     def prepare(self, plan: StepPlan) -> None:
-        """Creates what `plan` needs. Every rank calls it before the first operation of a step."""
-        wanted = sorted(
-            (slot, group.ranks[0], len(group.ranks))
-            for slot, groups in enumerate(plan.microbatches)
-            for group in groups
-            if len(group.ranks) > 1
-        )
-        own = dist.get_rank()
-        for _, first, size in wanted:
-            members = self._members(range(first, first + size))
-            if own in members and members not in self._groups:
-                self._groups[members] = dist.new_group(
-                    list(members), backend=self._backend, use_local_synchronization=True
-                )
+        """Creates what `plan` needs. Every rank of the job calls it before the step."""
+        copies = self._copies or [range(plan.ranks)]
+        for slot in plan.microbatches:  # groups of a slot ascend by rank and do not overlap
+            for ranks in (tuple(group.ranks) for group in slot if len(group.ranks) > 1):
+                for copy in copies:
+                    self._create(ranks, tuple(copy[rank] for rank in ranks))
 
     def of(self, microbatch: Microbatch) -> dist.ProcessGroup | None:
         """The group that shares the micro-batch; None if one rank runs it alone."""
         if microbatch.context_size == 1:
             return None
-        members = self._members(microbatch.ranks)
-        if members not in self._groups:
+        if microbatch.ranks not in self._own:
             raise ValueError(
-                f"[ContextGroups] there is no group of the ranks {list(members)}: call prepare(plan) "
-                "on every rank before the step"
+                f"[ContextGroups] there is no group of the ranks {list(microbatch.ranks)}: call "
+                "prepare(plan) on every rank before the step"
             )
-        return self._groups[members]
+        return self._own[microbatch.ranks]
 
     def close(self) -> None:
-        """Ends all groups; every rank calls it."""
-        for group in self._groups.values():
+        """Ends the groups of this rank."""
+        for group in self._own.values():
             dist.destroy_process_group(group)
-        self._groups.clear()
+        self._own.clear()
+        self._created.clear()
 
-    def _members(self, ranks: Sequence[int]) -> tuple[int, ...]:
-        return tuple(ranks) if self._ranks is None else tuple(self._ranks[rank] for rank in ranks)
+    def _create(self, ranks: tuple[int, ...], members: tuple[int, ...]) -> None:
+        if members in self._created:
+            return
+        self._created.add(members)
+        group = dist.new_group(list(members), backend=self._backend)
+        if dist.get_rank() in members:
+            self._own[ranks] = group

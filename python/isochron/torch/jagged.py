@@ -24,14 +24,16 @@ class Ragged:
 def ragged(where: str, field: Tensor) -> Ragged:
     """The parts of a jagged tensor; errors begin with `where`."""
     if not is_jagged(field):
-        kind = "nested tensor of another layout" if field.is_nested else f"tensor of shape {list(field.shape)}"
+        kind = f"tensor of shape {list(field.shape)}"
+        if field.is_nested:
+            kind = "nested tensor of another layout"
         raise ValueError(
             f"{where} the field is a {kind}, must be jagged: "
             "torch.nested.as_nested_tensor(rows, layout=torch.jagged) or jagged_from_padded()"
         )
     token_dim = next(i for i, size in enumerate(field.shape) if isinstance(size, torch.SymInt)) - 1
-    offsets = field.offsets().to("cpu", torch.int64)
-    lengths = field.lengths()  # given where rows have gaps between them
+    offsets: Tensor = field.offsets().to("cpu", torch.int64)  # type: ignore[attr-defined]
+    lengths: Tensor | None = field.lengths()  # type: ignore[attr-defined]  # None without gaps
     return Ragged(
         values=field.values().movedim(token_dim, 0),
         starts=offsets[:-1],

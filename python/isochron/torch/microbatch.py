@@ -1,7 +1,6 @@
 """What a plan gives one rank to run, micro-batch by micro-batch."""
 
 import dataclasses
-from collections.abc import Sequence
 
 from isochron import StepPlan
 
@@ -27,7 +26,7 @@ class Microbatch:
 
     @property
     def context_rank(self) -> int:
-        """This rank's place in its context group."""
+        """The place of the rank in its context group."""
         return self.ranks.index(self.rank)
 
     @property
@@ -48,9 +47,7 @@ class Microbatch:
         """
         if not self.is_placeholder:
             return self
-        return dataclasses.replace(
-            self, sequences=(self.num_rows,), lengths=(PADDING_ROW_LENGTH,)
-        )
+        return dataclasses.replace(self, sequences=(self.num_rows,), lengths=(PADDING_ROW_LENGTH,))
 
 
 def microbatches_of(plan: StepPlan, rank: int) -> list[Microbatch]:
@@ -59,33 +56,33 @@ def microbatches_of(plan: StepPlan, rank: int) -> list[Microbatch]:
     A slot in which the rank idles is left out, a placeholder is not. Raises ValueError if there is
     no such rank or no plan.
     """
-    if plan.status not in ("optimal", "feasible"):
-        raise ValueError(f"[microbatches_of] the plan is {plan.status}: {plan.reason}")
     if not 0 <= rank < plan.ranks:
         raise ValueError(f"[microbatches_of] rank is {rank}, must be from 0 to {plan.ranks - 1}")
-    lengths = lengths_with_padding_rows(plan)
-    return [
-        Microbatch(
-            slot=slot,
-            rank=rank,
-            ranks=tuple(group.ranks),
-            sequences=tuple(group.sequences),
-            lengths=tuple(lengths[sequence] for sequence in group.sequences),
-            num_rows=len(plan.lengths),
-            tensor_parallel=plan.options.tensor_parallel,
-        )
-        for slot, groups in enumerate(plan.microbatches)
-        for group in groups
-        if rank in group.ranks
-    ]
+    return microbatches_of_ranks(plan)[rank]
+
+
+def microbatches_of_ranks(plan: StepPlan) -> list[list[Microbatch]]:
+    """The micro-batches of every rank, each in the order in which it runs them."""
+    if plan.status not in ("optimal", "feasible"):
+        raise ValueError(f"[microbatches_of] the plan is {plan.status}: {plan.reason}")
+    num_rows = len(plan.lengths)
+    lengths = [*plan.lengths.tolist(), *[PADDING_ROW_LENGTH] * plan.padding_rows]
+    tensor_parallel = plan.options["tensor_parallel"]
+    result: list[list[Microbatch]] = [[] for _ in range(plan.ranks)]
+    for slot, groups in enumerate(plan.microbatches):
+        for group in groups:
+            ranks, sequences = tuple(group.ranks), tuple(group.sequences)
+            lengths_of_group = tuple(lengths[sequence] for sequence in sequences)
+            for rank in ranks:
+                result[rank].append(
+                    Microbatch(
+                        slot, rank, ranks, sequences, lengths_of_group, num_rows, tensor_parallel
+                    )
+                )
+    return result
 
 
 def rows_of(plan: StepPlan, rank: int) -> list[int]:
     """The rows of the batch that `rank` needs, ascending; what a data loader has to read for it."""
     needed = {row for microbatch in microbatches_of(plan, rank) for row in microbatch.sequences}
     return sorted(row for row in needed if row < len(plan.lengths))
-
-
-def lengths_with_padding_rows(plan: StepPlan) -> Sequence[int]:
-    """The tokens of every sequence that a group of the plan can name."""
-    return [*map(int, plan.lengths), *[PADDING_ROW_LENGTH] * plan.padding_rows]

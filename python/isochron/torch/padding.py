@@ -29,7 +29,8 @@ def padded_like(field: Tensor, attention_mask: Tensor, *, fill: float = 0) -> Te
     counts = mask.sum(1)
     if counts.shape != rows.lengths.shape:
         raise ValueError(
-            f"[padded_like] the attention mask has {len(counts)} rows, must have {len(rows.lengths)}"
+            f"[padded_like] the attention mask has {len(counts)} rows, "
+            f"must have {len(rows.lengths)}"
         )
     if bool((counts != rows.lengths).any()):
         row = int((counts != rows.lengths).nonzero()[0])
@@ -39,7 +40,8 @@ def padded_like(field: Tensor, attention_mask: Tensor, *, fill: float = 0) -> Te
         )
     nth = mask.cumsum(1) - 1  # token of its row
     index = torch.where(mask, rows.starts[:, None] + nth, -1)
-    return take(rows.values, index.flatten(), fill).unflatten(0, mask.shape)
+    tokens = take(rows.values, index.flatten(), fill)
+    return tokens.view(*mask.shape, *tokens.shape[1:])
 
 
 def padded_from_jagged(

@@ -9,7 +9,7 @@ from torch import Tensor
 from isochron import StepPlan
 from isochron.torch.fields import BatchT, combine_fields
 from isochron.torch.jagged import is_jagged, jagged, positions_in_rows, ragged, spread, take
-from isochron.torch.microbatch import microbatches_of
+from isochron.torch.microbatch import microbatches_of_ranks
 
 
 def restore_order(plan: StepPlan, outputs_of_rank: Sequence[Sequence[BatchT]]) -> BatchT:
@@ -28,8 +28,8 @@ def restore_order(plan: StepPlan, outputs_of_rank: Sequence[Sequence[BatchT]]) -
         )
     taken: list[BatchT] = []
     sequences: list[list[int]] = []
-    for rank, outputs in enumerate(outputs_of_rank):
-        microbatches = microbatches_of(plan, rank)
+    for rank, microbatches in enumerate(microbatches_of_ranks(plan)):
+        outputs = outputs_of_rank[rank]
         if len(outputs) != len(microbatches):
             raise ValueError(
                 f"[restore_order] rank {rank} has {len(outputs)} outputs, must have "

@@ -5,7 +5,7 @@ import dataclasses
 import torch
 from torch import Tensor
 
-from isochron import packed_layout
+from isochron.layouts import packed_layout
 from isochron.torch.microbatch import Microbatch
 
 
@@ -42,12 +42,12 @@ def shard_of(
         context_rank=microbatch.context_rank if context_rank is None else context_rank,
         tensor_parallel=microbatch.tensor_parallel,
     )
-    cu_seqlens = torch.as_tensor(layout.cu_seqlens, dtype=torch.int32)
+    cu_seqlens = torch.tensor(layout.cu_seqlens)
     return Shard(
         microbatch=microbatch,
         cu_seqlens=cu_seqlens.to(device),
         max_seqlen=max(cu_seqlens.diff().tolist(), default=0),
-        positions=torch.as_tensor(layout.positions, dtype=torch.int64).to(device),
-        source=torch.as_tensor(layout.source, dtype=torch.int64),
-        target=torch.as_tensor(layout.target, dtype=torch.int64),
+        positions=torch.tensor(layout.positions, dtype=torch.int64, device=device),
+        source=torch.tensor(layout.source),
+        target=torch.tensor(layout.target),
     )

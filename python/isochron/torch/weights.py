@@ -25,7 +25,7 @@ def token_weights(
     loss_scale_factor: float = 1.0,
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """w of each token, jagged as the mask: the loss of the step is the sum of w * l over all.
+    """W of each token, jagged as the mask: the loss of the step is the sum of w * l over all.
 
     One denominator for the whole batch is in the weights, so a rank adds up w * l of the tokens it
     holds, gradients are summed over ranks and micro-batches, and the result is the same for

@@ -1,10 +1,13 @@
 """Batches, plans and processes to test with."""
 
+import datetime
+import multiprocessing
 import os
 import pathlib
 import random
 from collections.abc import Callable, Sequence
 
+import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing
@@ -50,6 +53,15 @@ def assert_rows_equal(actual: torch.Tensor, expected: Sequence[torch.Tensor]) ->
         torch.testing.assert_close(row, wanted, rtol=0, atol=0)
 
 
+def message_of(call: Callable[[], object]) -> str:
+    """The error that `call` raises."""
+    try:
+        call()
+    except ValueError as error:
+        return str(error)
+    pytest.fail("no ValueError was raised")
+
+
 def lone_microbatch(
     lengths: Sequence[int], context_size: int = 1, context_rank: int = 0, tensor_parallel: int = 1
 ) -> Microbatch:
@@ -71,14 +83,21 @@ def all_microbatches(plan) -> list[list[Microbatch]]:
 
 def run_ranks(ranks: int, work: Callable[[int], None], folder: pathlib.Path) -> None:
     """Runs `work(rank)` in that many processes of one Gloo job."""
-    store = folder / "store"
-    store.unlink(missing_ok=True)
-    torch.multiprocessing.spawn(_run_rank, (ranks, work, str(store)), nprocs=ranks)
+    multiprocessing.set_forkserver_preload(["isochron.torch"])  # with torch, imported once
+    torch.multiprocessing.start_processes(
+        _run_rank, (ranks, work, str(folder / "store")), nprocs=ranks, start_method="forkserver"
+    )
 
 
 def _run_rank(rank: int, ranks: int, work: Callable[[int], None], store: str) -> None:
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks)
+    dist.init_process_group(
+        "gloo",
+        init_method=f"file://{store}",
+        rank=rank,
+        world_size=ranks,
+        timeout=datetime.timedelta(seconds=60),
+    )
     try:
         work(rank)
     finally:

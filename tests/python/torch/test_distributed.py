@@ -1,10 +1,12 @@
 """Context groups, gathered shards and collected results in real processes, over Gloo."""
 
+import contextlib
+
 import pytest
 import torch
 import torch.distributed as dist
-from batches import MIXED_LENGTHS, assert_rows_equal, jagged_rows, plan_of, random_field, run_ranks
 
+from batches import MIXED_LENGTHS, assert_rows_equal, jagged_rows, plan_of, random_field, run_ranks
 from isochron.torch import (
     ContextGroups,
     collect_rows,
@@ -13,6 +15,7 @@ from isochron.torch import (
     microbatches_of,
     pack,
     shard_of,
+    token_weights,
     unpack,
 )
 
@@ -43,9 +46,7 @@ def small_field():
 
 def whole_rows(weight):
     """What no plan has touched."""
-    return [
-        token_function(row, torch.arange(len(row)), weight) for row in small_field().unbind()
-    ]
+    return [token_function(row, torch.arange(len(row)), weight) for row in small_field().unbind()]
 
 
 def check_values_and_gradients(rank: int) -> None:
@@ -133,17 +134,48 @@ def check_ranks_without_work(rank: int) -> None:
         assert collect_rows(plan, rows).tolist() == [[7, 7]]
 
 
-def check_groups_of_a_part_of_the_job(rank: int) -> None:
-    """Plans for the ranks of one pipeline stage count from 0."""
-    if rank == 0 or dist.get_world_size() < 3:
-        return
-    groups = ContextGroups(ranks=[1, 2])
+def check_data_parallel(rank: int) -> None:
+    """What docs/own_loop.md says about DDP: equal counts, the mean undone, placeholders filled."""
+    lengths = [5, 4, 6, 3]
+    size = dist.get_world_size()
+    field = random_field(6, lengths, (2,))
+    plan = plan_of(lengths, size, 6, counts="equal")
+    microbatches = microbatches_of(plan, rank)
+    assert len(microbatches) == 2
+    has_placeholder = any(not group.sequences for slot in plan.microbatches for group in slot)
+    assert has_placeholder == (size == 3)
+
+    torch.manual_seed(0)
+    model = torch.nn.Linear(2, 1).double()
+    expected = torch.nn.Linear(2, 1).double()
+    expected.load_state_dict(model.state_dict())
+    weights = token_weights(plan, random_field(7, lengths), dtype=torch.float64)
+    (weights.values() * expected(field.values()).squeeze(1) ** 2).sum().backward()
+
+    parallel = torch.nn.parallel.DistributedDataParallel(model)
+    for i, m in enumerate(microbatches):
+        is_last = i + 1 == len(microbatches)
+        with contextlib.nullcontext() if is_last else parallel.no_sync():
+            shard = shard_of(m.filled())
+            losses = parallel(pack(field, shard)).squeeze(1) ** 2
+            ((pack(weights, shard) * losses).sum() * size).backward()
+    for actual, wanted in zip(model.parameters(), expected.parameters(), strict=True):
+        torch.testing.assert_close(actual.grad, wanted.grad, rtol=1e-12, atol=1e-12)
+
+
+def check_copies_of_a_plan(rank: int) -> None:
+    """Two pipeline stages of two ranks each, on four ranks of the job."""
+    copies = [[0, 2], [1, 3]]
+    groups = ContextGroups(copies)
     plan = plan_of([11], 2, 8, context="dynamic")
     groups.prepare(plan)
-    m = microbatches_of(plan, rank - 1)[0]
+    place = next(copy.index(rank) for copy in copies if rank in copy)
+    m = microbatches_of(plan, place)[0]
     shard = shard_of(m)
     field = random_field(3, [11])
-    assert_rows_equal(unpack(pack(field, shard), shard, groups.of(m)), field.unbind())
+    group = groups.of(m)
+    assert dist.get_process_group_ranks(group) == next(copy for copy in copies if rank in copy)
+    assert_rows_equal(unpack(pack(field, shard), shard, group), field.unbind())
     groups.close()
 
 
@@ -163,7 +195,9 @@ def check_errors(rank: int) -> None:
     with pytest.raises(ValueError, match=r"^\[gather_shards\] gradient is 'all', must be 'own' or"):
         gather_shards(torch.zeros(1), dist.group.WORLD, gradient="all")
     outputs = [torch.zeros(1) for _ in microbatches_of(plan, rank)]
-    with pytest.raises(ValueError, match=r"^\[collect_tokens\] outputs\[0\] is of shape \[1\], must"):
+    with pytest.raises(
+        ValueError, match=r"^\[collect_tokens\] outputs\[0\] is of shape \[1\], must"
+    ):
         collect_tokens(plan, outputs)
 
 
@@ -172,13 +206,17 @@ def check_all(rank: int) -> None:
     check_summed_gradients(rank)
     check_dtypes_and_fields(rank)
     check_ranks_without_work(rank)
-    check_groups_of_a_part_of_the_job(rank)
+    check_data_parallel(rank)
     check_errors(rank)
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_processes_agree_with_one(ranks, tmp_path):
     run_ranks(ranks, check_all, tmp_path)
+
+
+def test_stages_have_groups_of_their_own(tmp_path):
+    run_ranks(4, check_copies_of_a_plan, tmp_path)
 
 
 def test_the_plans_of_these_tests_share_sequences():

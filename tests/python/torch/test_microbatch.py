@@ -1,8 +1,8 @@
 """What a plan gives each rank."""
 
 import pytest
-from batches import MIXED_LENGTHS, all_microbatches, plan_of
 
+from batches import MIXED_LENGTHS, all_microbatches, plan_of
 from isochron.torch import microbatches_of, rows_of
 
 
