@@ -2,7 +2,7 @@
 
 Functions of this package take any of these and give back the same kind with the same names. A
 field is a jagged tensor (tokens of each row), a dense tensor (one entry a row) or a list (one
-object a row); anything else in a batch belongs to all of its rows and is kept as it is. The
+object a row); what is none of these and no array belongs to all rows and is kept as it is. The
 package tensordict is needed by those who have a TensorDict, and by nobody else.
 """
 
@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+import numpy
 from torch import Tensor
 
 BatchT = TypeVar("BatchT")  # Tensor, Mapping[str, Any] or TensorDict
@@ -51,6 +52,8 @@ def _combine(
         return on_tensors(blame, list(parts))
     if isinstance(first, list):
         return on_lists(blame, list(parts))
+    if isinstance(first, numpy.ndarray):
+        raise ValueError(f"{blame} the field is a numpy array, must be a tensor or a list")
     if not isinstance(first, Mapping) and not is_tensordict(first):
         return first
     columns = [dict(_fields(part)) for part in parts]

@@ -17,16 +17,16 @@ class ContextGroups:
     alone communicate. The others make the same calls because torch names groups by their number.
     """
 
-    def __init__(
-        self, copies: Sequence[Sequence[int]] | None = None, *, backend: str | None = None
-    ) -> None:
+    def __init__(self, copies: Sequence[Sequence[int]] | None = None) -> None:
         """Of a job in which each rank is one of the plan, unless `copies` are given.
 
-        `copies[i][r]` is the rank of the job that is rank r of the plan in its i-th copy: one copy
-        for each pipeline stage and tensor-parallel place.
+        `copies[i][r]` is the rank of the job that is rank r of the plan in its i-th copy, ascending:
+        one copy for each pipeline stage and tensor-parallel place.
         """
+        for i, copy in enumerate(copies or []):
+            if list(copy) != sorted(set(copy)):
+                raise ValueError(f"[ContextGroups] copies[{i}] is {list(copy)}, must ascend")
         self._copies = copies
-        self._backend = backend
         self._created: set[tuple[int, ...]] = set()  # by the ranks of the job
         self._own: dict[tuple[int, ...], dist.ProcessGroup] = {}  # by the ranks of the plan
 
@@ -60,6 +60,6 @@ class ContextGroups:
         if members in self._created:
             return
         self._created.add(members)
-        group = dist.new_group(list(members), backend=self._backend)
+        group = dist.new_group(list(members))
         if dist.get_rank() in members:
             self._own[ranks] = group

@@ -81,9 +81,8 @@ def unpack(
 
     def unpack_field(where: str, parts: list[Tensor]) -> Tensor:
         _require_tokens(where, parts[0], len(shard.source))
-        if microbatch.context_size == 1:
+        if group is None or microbatch.context_size == 1:
             return join_shards(parts, microbatch)
-        assert group is not None
         return join_shards(gather_shards(parts[0], group, gradient=gradient), microbatch)
 
     return combine_fields("unpack", [packed], unpack_field, _reject_list, len(microbatch.sequences))

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from isochron import StepPlan
-from isochron.torch.jagged import jagged, positions_in_rows, ragged, spread
+from isochron.torch.jagged import jagged, positions_in_rows, ragged, spread, take
 
 Aggregation = Literal[
     "token-mean",
@@ -50,7 +50,7 @@ def token_weights(
     runs[torch.tensor(plan.dropped, dtype=torch.int64)] = 0
     position = positions_in_rows(rows.lengths)
     row = spread(torch.arange(len(rows.lengths)), rows.lengths)
-    mask = rows.values[spread(rows.starts, rows.lengths) + position].cpu().double()
+    mask = take(rows.values, spread(rows.starts, rows.lengths) + position).cpu().double()
     mask = mask * (position > 0) * runs[row]
 
     trained_of_row = torch.zeros_like(runs).index_add_(0, row, mask)

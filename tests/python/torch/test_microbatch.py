@@ -2,8 +2,9 @@
 
 import pytest
 
-from batches import MIXED_LENGTHS, all_microbatches, plan_of
-from isochron.torch import microbatches_of, rows_of
+from batches import MIXED_LENGTHS, all_microbatches, message_of, plan_of
+import isochron
+from isochron.torch import ContextGroups, microbatches_of, rows_of
 
 
 def test_ranks_run_their_groups_in_the_order_of_the_slots():
@@ -72,9 +73,12 @@ def test_a_rank_that_the_plan_lacks_is_named():
         microbatches_of(plan, -1)
 
 
-def test_where_there_is_no_plan_its_reason_is_given():
-    import isochron
+def test_the_ranks_of_a_copy_ascend():
+    message = message_of(lambda: ContextGroups([[0, 1], [3, 2]]))
+    assert message == "[ContextGroups] copies[1] is [3, 2], must ascend"
 
+
+def test_where_there_is_no_plan_its_reason_is_given():
     plan = isochron.plan_step([30], ranks=2, capacity=16)
     assert plan.status == "infeasible"
     with pytest.raises(ValueError, match=r"^\[microbatches_of\] the plan is infeasible: .*30"):

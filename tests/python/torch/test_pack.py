@@ -1,5 +1,6 @@
 """Rows to packed shards and back: values, gradients, dtypes, errors."""
 
+import numpy
 import pytest
 import torch
 
@@ -271,6 +272,8 @@ def test_unpack_alone_needs_no_group():
          "[pack] the field has 4 rows, must have 3"),
         (lambda: pack({"names": ["a"]}, example_shard(1, 0)),
          "[pack] names: the field has 1 rows, must have 3"),
+        (lambda: pack({"uid": numpy.array(["a", "b", "c"])}, example_shard(1, 0)),
+         "[pack] uid: the field is a numpy array, must be a tensor or a list"),
         (lambda: pack(EXAMPLE, example_shard(1, 0), rows=[0, 1, 3]),
          "[pack] the micro-batch has row 2, which rows lacks"),
         (lambda: pack_next({"score": torch.zeros(3)}, example_shard(1, 0)),
