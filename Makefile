@@ -14,14 +14,14 @@ export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := true
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: run test build bench bench-training mutations format lint docs clean
+.PHONY: run test build wheel stubs bench bench-training mutations format lint docs clean
 
 run: build
 	PYTHONPATH=python .venv/bin/python examples/first_run.py build/isochron recipes/sft_tiny.yaml build/run
 
 test:
-	cmake/setup.sh program engine tests
-	cmake --preset engine -DISOCHRON_BUILD_TESTS=ON
+	cmake/setup.sh program engine python tests
+	cmake --preset engine -DISOCHRON_BUILD_TESTS=ON -DISOCHRON_BUILD_PYTHON=ON
 	cmake --build --preset engine -j $(JOBS)
 	cmake --preset sanitize
 	cmake --build --preset sanitize -j $(JOBS)
@@ -32,6 +32,19 @@ build:
 	cmake/setup.sh program engine
 	cmake --preset engine $(if $(wildcard build/CMakeCache.txt),,-DISOCHRON_BUILD_TESTS=OFF)
 	cmake --build --preset engine -j $(JOBS) --target isochron_program
+
+# The Python package with the planner: dist/isochron-*.whl
+wheel:
+	cmake/setup.sh python
+	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) .venv/bin/pip wheel -q --disable-pip-version-check \
+	  --no-build-isolation --no-deps -w dist .
+
+# The types of the extension, for editors and type checkers.
+stubs:
+	cmake/setup.sh program python
+	cmake --preset default -DISOCHRON_BUILD_PYTHON=ON
+	cmake --build --preset default -j $(JOBS) --target isochron_python
+	PYTHONPATH=python .venv/bin/python -m nanobind.stubgen -q -P -m isochron._planner -o python/isochron/_planner.pyi
 
 bench:
 	cmake/setup.sh program bench
@@ -71,4 +84,4 @@ docs:
 	mv docs/options.md.tmp docs/options.md
 
 clean:
-	rm -rf build build-*
+	rm -rf build build-* dist python/isochron/_planner*.so

@@ -27,6 +27,7 @@ from isochron.torch import (
     microbatches_of,
     pack,
     pack_next,
+    require_same_plan,
     shard_of,
     shift_right,
     token_weights,
@@ -105,6 +106,7 @@ def make_plan(batch, ranks, capacity, balance):
 
 def train_step(model, optimizer, batch, plan, rank, groups):
     """Runs this rank's part of a step. Returns the loss of the batch and its log-probabilities."""
+    require_same_plan(plan)
     groups.prepare(plan)
     weights = token_weights(plan, batch["loss_mask"], dtype=torch.float64)
     loss = torch.zeros((), dtype=torch.float64)

@@ -19,6 +19,25 @@ if TYPE_CHECKING:
     from isochron import layouts
     from isochron._planner import *  # noqa: F403
     from isochron._planner import pad_rows as pad
+else:
+
+    def __getattr__(name: str) -> Any:
+        """A name of the planner, whose extension is loaded when it is first asked for."""
+        if name not in __all__:
+            raise AttributeError(f"module 'isochron' has no attribute '{name}'")
+        if name == "layouts":
+            return importlib.import_module("isochron.layouts")
+        try:
+            planner = importlib.import_module("isochron._planner")
+        except ModuleNotFoundError as error:
+            if error.name != "isochron._planner":
+                raise
+            raise ImportError(
+                f"[isochron] {name} needs the extension isochron._planner, which is not built: "
+                "pip install . or make wheel"
+            ) from error
+        return getattr(planner, {"pad": "pad_rows"}.get(name, name))
+
 
 __version__ = "0.1.0"
 
@@ -81,26 +100,6 @@ __all__ = [
     "state_bytes",
     "verl_plan",
 ]
-
-_NAMES_IN_CPP = {"pad": "pad_rows"}
-
-
-def __getattr__(name: str) -> Any:
-    """A name of the planner, whose extension is loaded when it is first asked for."""
-    if name not in __all__:
-        raise AttributeError(f"module 'isochron' has no attribute '{name}'")
-    if name == "layouts":
-        return importlib.import_module("isochron.layouts")
-    try:
-        planner = importlib.import_module("isochron._planner")
-    except ModuleNotFoundError as error:
-        if error.name != "isochron._planner":
-            raise
-        raise ImportError(
-            f"[isochron] {name} needs the extension isochron._planner, which is not built: "
-            "pip install . or make wheel"
-        ) from error
-    return getattr(planner, _NAMES_IN_CPP.get(name, name))
 
 
 def __dir__() -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy
+import numpy.typing
 from numpy.typing import NDArray
 
 import isochron.arrays
@@ -45,7 +46,7 @@ def parse_batch(text: str) -> Batch:
     Reads lengths: a JSON array, CSV with a column `length` (and `group`, `extra_cost_ns`), or one integer a line.
     """
 
-def long_tailed_lengths(count: int, seed: int = 0) -> list[int]:
+def long_tailed_lengths(count: int, seed: int = 0) -> numpy.typing.NDArray[numpy.int64]:
     """Lengths for demonstrations, equal on every machine."""
 
 class Hardware:
@@ -309,7 +310,7 @@ def cost_preset(name: str) -> CostModel:
 def cost_names() -> list[str]:
     """The names of all presets."""
 
-def sequence_costs(cost: CostModel | str, lengths: isochron.arrays.IntegerArray | Batch, *, extra_cost_ns: isochron.arrays.IntegerArray | None = None, groups: Sequence[int] | Sequence[str] | isochron.arrays.IntegerArray | None = None) -> list[int]:
+def sequence_costs(cost: CostModel | str, lengths: isochron.arrays.IntegerArray | Batch, *, extra_cost_ns: isochron.arrays.IntegerArray | None = None, groups: Sequence[int] | Sequence[str] | isochron.arrays.IntegerArray | None = None) -> numpy.typing.NDArray[numpy.int64]:
     """
     What each sequence costs on one rank: quadratic_ns * s * s + linear_ns * s + its extra cost.
     """
@@ -1014,6 +1015,107 @@ def required_multiple(step: int, *, actor_ranks: int = 1, actor_ppo_mini_batch_s
 def num_padding_rows(num_rows: int, multiple: int) -> int:
     """
     The fewest rows to add so that `multiple` divides the sum; none to no rows.
+    """
+
+def num_real_between(num_real: int, num_rows: int, begin: int, end: int) -> int:
+    """How many of the positions begin to end - 1 hold a real row."""
+
+class ColumnSchema:
+    """
+    A column of the rows: its name, its type, and the extent of each dimension, a number or a length of the row.
+    """
+
+    def __init__(self, name: str, type: Literal['boolean', 'uint8', 'int32', 'int64', 'float16', 'bfloat16', 'float32', 'float64', 'text', 'mapping'], shape: Sequence[int | Literal['prompt', 'response', 'sequence']] = ()) -> None: ...
+
+    @property
+    def name(self) -> str:
+        """Of the column."""
+
+    @property
+    def type(self, /) -> Literal['boolean', 'uint8', 'int32', 'int64', 'float16', 'bfloat16', 'float32', 'float64', 'text', 'mapping']:
+        """Of its numbers."""
+
+    @property
+    def shape(self, /) -> list[int | Literal['prompt', 'response', 'sequence']]:
+        """None: one number a row."""
+
+    def __repr__(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+def verl_columns() -> list[ColumnSchema]:
+    """The columns that verl's rows have in common."""
+
+class PaddingColumn:
+    """A column of a padding row."""
+
+    @property
+    def name(self) -> str:
+        """Of the column."""
+
+    @property
+    def type(self, /) -> Literal['boolean', 'uint8', 'int32', 'int64', 'float16', 'bfloat16', 'float32', 'float64', 'text', 'mapping']:
+        """Of its numbers."""
+
+    @property
+    def shape(self) -> list[int]:
+        """Of its numbers."""
+
+    @property
+    def text(self) -> str:
+        """Of a column of texts."""
+
+    @property
+    def values(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]:
+        """Row-major; whole numbers, whatever the type."""
+
+    def __repr__(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+class PaddingTag:
+    """What the store keeps beside the columns."""
+
+    def __init__(self, *, is_padding: bool = True, prompt_len: int = 1, response_len: int = 1, seq_len: int = 2) -> None: ...
+
+    @property
+    def is_padding(self) -> bool:
+        """It trains nothing."""
+
+    @property
+    def prompt_len(self) -> int:
+        """Tokens of the prompt."""
+
+    @property
+    def response_len(self) -> int:
+        """Tokens of the response."""
+
+    @property
+    def seq_len(self) -> int:
+        """Tokens of both."""
+
+    def __repr__(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+class PaddingRow:
+    """A row of two tokens that trains nothing."""
+
+    @property
+    def columns(self) -> list[PaddingColumn]:
+        """Those of the schema, in order."""
+
+    @property
+    def tag(self) -> PaddingTag:
+        """Beside the columns."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+def padding_row(schema: Sequence[ColumnSchema], eos_token_id: int | None, uid: str) -> PaddingRow:
+    """
+    A row of two tokens that trains nothing, made from the schema alone.
+
+    eos in prompts, responses and input_ids, 1 in attention_mask, `uid` in the column uid, 0 or nothing in every other column.
     """
 
 class Timeline:

@@ -24,7 +24,9 @@ struct Argument {
 constexpr std::string_view wanted = "must be a list, a numpy array or a tensor of one dimension";
 
 std::optional<Array> find_array(nb::handle values, const Argument& argument) {
-  if (PyList_Check(values.ptr()) || PyTuple_Check(values.ptr())) return std::nullopt;
+  PyObject* object = values.ptr();
+  if (PyList_Check(object) || PyTuple_Check(object)) return std::nullopt;
+  if (PyBytes_Check(object) || PyByteArray_Check(object)) return std::nullopt;  // text, not numbers
   Array array;
   if (!nb::try_cast(values, array, false)) return std::nullopt;
   require(array.device_type() == nb::device::cpu::value, argument.where,
@@ -85,7 +87,8 @@ void copy_integers(const Array& array, const Argument& argument, std::vector<std
 // The items of a list or of anything else that can be gone through.
 nb::object items_of(nb::handle values, const Argument& argument) {
   require(!values.is_none() && !PyUnicode_Check(values.ptr()) && !PyBytes_Check(values.ptr()) &&
-              !PyDict_Check(values.ptr()) && PyObject_HasAttrString(values.ptr(), "__iter__") == 1,
+              !PyByteArray_Check(values.ptr()) && !PyDict_Check(values.ptr()) &&
+              PyObject_HasAttrString(values.ptr(), "__iter__") == 1,
           argument.where, "{} is {}, {}", argument.name, shown_value(values), wanted);
   PyObject* items = PySequence_List(values.ptr());
   if (items == nullptr) throw nb::python_error();
@@ -149,9 +152,9 @@ Numbers::Numbers(nb::handle values, std::string_view where, std::string_view nam
     return;
   }
   const nb::object items = items_of(values, argument);
-  bool has_float = false;
-  for (const nb::handle item : items) has_float = has_float || PyFloat_Check(item.ptr());
-  if (!has_float) {
+  bool is_whole = true;
+  for (const nb::handle item : items) is_whole = is_whole && PyIndex_Check(item.ptr());
+  if (is_whole) {
     take(integers_of_items(items, argument));
     return;
   }

@@ -4,8 +4,10 @@
 #include <nanobind/ndarray.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -59,6 +61,17 @@ template <class T>
 [[nodiscard]] View<T> view_of(const std::vector<T>& values) {
   static const T nothing{};  // an empty vector may have no address
   return View<T>(values.empty() ? &nothing : values.data(), {values.size()});
+}
+
+// A vector as a numpy array that owns it.
+template <class T>
+[[nodiscard]] nb::ndarray<nb::numpy, T, nb::ndim<1>> owned_array(std::vector<T> values) {
+  auto kept = std::make_unique<std::vector<T>>(std::move(values));
+  T* data = kept->data();
+  const std::size_t size = kept->size();
+  const nb::capsule owner(
+      kept.release(), [](void* vector) noexcept { delete static_cast<std::vector<T>*>(vector); });
+  return {data, {size}, owner};
 }
 
 }  // namespace isochron::python

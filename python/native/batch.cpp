@@ -92,7 +92,7 @@ void bind_batch(nb::module_& module) {
       [](Batch* self, nb::handle lengths, nb::handle extra_cost_ns, nb::handle groups) {
         new (self) Batch(batch_of(lengths, extra_cost_ns, groups, "Batch"));
       },
-      nb::arg("lengths"), nb::kw_only(), nb::arg("extra_cost_ns") = nb::none(),
+      nb::arg("lengths").none(), nb::kw_only(), nb::arg("extra_cost_ns") = nb::none(),
       nb::arg("groups") = nb::none(), nb::sig(init.c_str()));
   type.def_prop_ro(
       "lengths", [](const Batch& self) { return view_of(self.lengths); },
@@ -117,13 +117,14 @@ void bind_batch(nb::module_& module) {
   module.def(
       "long_tailed_lengths",
       [](nb::handle count, nb::handle seed) {
-        return long_tailed_lengths(
+        return owned_array(long_tailed_lengths(
             integer_argument<std::int32_t>(count, "long_tailed_lengths", "count", 0),
             static_cast<std::uint64_t>(
-                integer_argument<std::int64_t>(seed, "long_tailed_lengths", "seed", 0)));
+                integer_argument<std::int64_t>(seed, "long_tailed_lengths", "seed", 0))));
       },
       nb::arg("count"), nb::arg("seed") = 0,
-      nb::sig("def long_tailed_lengths(count: int, seed: int = 0) -> list[int]"),
+      nb::sig("def long_tailed_lengths(count: int, seed: int = 0) -> "
+              "numpy.typing.NDArray[numpy.int64]"),
       "Lengths for demonstrations, equal on every machine.");
 }
 

@@ -21,6 +21,7 @@ void bind_layout(nb::module_& module);
 void bind_model_shape(nb::module_& module);
 void bind_pack(nb::module_& module);
 void bind_pad(nb::module_& module);
+void bind_padding_row(nb::module_& module);
 void bind_plan(nb::module_& module);
 void bind_report(nb::module_& module);
 void bind_simulate(nb::module_& module);

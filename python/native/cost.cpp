@@ -68,14 +68,15 @@ void bind_cost(nb::module_& module) {
              "A model by name, in any case: verl, or MODEL_HARDWARE as in \"qwen3-8b_h100\".");
   module.def("cost_names", &cost_names, "The names of all presets.");
 
-  const std::string costs_signature = "def sequence_costs(cost: CostModel | str, " +
-                                      std::string(lengths_parameter) + ", *, " +
-                                      std::string(batch_parameters) + ") -> list[int]";
+  const std::string costs_signature =
+      "def sequence_costs(cost: CostModel | str, " + std::string(lengths_parameter) + ", *, " +
+      std::string(batch_parameters) + ") -> numpy.typing.NDArray[numpy.int64]";
   module.def(
       "sequence_costs",
       [](nb::handle cost, nb::handle lengths, nb::handle extra_cost_ns, nb::handle groups) {
-        return sequence_costs(cost_of(cost, "verl", "sequence_costs"),
-                              batch_of(lengths, extra_cost_ns, groups, "sequence_costs"));
+        return owned_array(
+            sequence_costs(cost_of(cost, "verl", "sequence_costs"),
+                           batch_of(lengths, extra_cost_ns, groups, "sequence_costs")));
       },
       nb::arg("cost"), nb::arg("lengths"), nb::kw_only(), nb::arg("extra_cost_ns") = nb::none(),
       nb::arg("groups") = nb::none(), nb::sig(costs_signature.c_str()),

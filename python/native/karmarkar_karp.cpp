@@ -43,7 +43,7 @@ void bind_karmarkar_karp(nb::module_& module) {
         return partitioned(values, parts, sizes, "karmarkar_karp",
                            [](const auto&... arguments) { return karmarkar_karp(arguments...); });
       },
-      nb::arg("values"), nb::arg("parts"), nb::arg("sizes"),
+      nb::arg("values").none(), nb::arg("parts"), nb::arg("sizes"),
       nb::sig(("def karmarkar_karp" + parameters).c_str()),
       "Divides the items into sets of about equal sums by largest differencing, bit for bit as "
       "verl "
@@ -57,7 +57,7 @@ void bind_karmarkar_karp(nb::module_& module) {
             values, parts, sizes, "balanced_partitions",
             [](const auto&... arguments) { return balanced_partitions(arguments...); });
       },
-      nb::arg("values"), nb::arg("parts"), nb::arg("sizes"),
+      nb::arg("values").none(), nb::arg("parts"), nb::arg("sizes"),
       nb::sig(("def balanced_partitions" + parameters).c_str()),
       "The sets of karmarkar_karp() in the same order, the items of each ascending: verl's "
       "get_seqlen_balanced_partitions.");
@@ -81,7 +81,7 @@ void bind_karmarkar_karp(nb::module_& module) {
         return load_spread(Integers(values, "load_spread", "values").span(),
                            id_lists_of(sequences_of_rank, "load_spread", "sequences_of_rank"));
       },
-      nb::arg("values"), nb::arg("sequences_of_rank"), nb::sig(spread_signature.c_str()),
+      nb::arg("values").none(), nb::arg("sequences_of_rank"), nb::sig(spread_signature.c_str()),
       "The spread of values (lengths or costs) over the ranks.");
 }
 

@@ -55,8 +55,8 @@ void bind_layout(nb::module_& module) {
         const nb::gil_scoped_release release;
         return packed_layout(tokens.span(), options);
       },
-      nb::arg("lengths"), nb::kw_only(), nb::arg("context_size") = 1, nb::arg("context_rank") = 0,
-      nb::arg("tensor_parallel") = 1, nb::sig(text.c_str()),
+      nb::arg("lengths").none(), nb::kw_only(), nb::arg("context_size") = 1,
+      nb::arg("context_rank") = 0, nb::arg("tensor_parallel") = 1, nb::sig(text.c_str()),
       "Which tokens a rank holds: with c > 1 ranks a sequence is padded to a multiple of 2 * c * "
       "tensor_parallel and cut into 2c chunks; rank r holds chunk r and behind it chunk 2c-1-r.");
   module.def(

@@ -40,6 +40,7 @@ NB_MODULE(_planner, module) {
   bind_verl(module);
   bind_slime(module);
   bind_pad(module);
+  bind_padding_row(module);
   bind_simulate(module);
   bind_plan(module);
   bind_layout(module);

@@ -1,5 +1,7 @@
 #include "isochron/pack/pack.h"
 
+#include <nanobind/stl/vector.h>
+
 #include <string>
 
 #include "isochron/pack/bounds.h"
@@ -123,7 +125,7 @@ void bind_bounds(nb::module_& module) {
           const nb::gil_scoped_release release;
           return function(integers.span(), tokens);
         },
-        nb::arg("lengths"), nb::arg("capacity"), nb::sig(text.c_str()), help);
+        nb::arg("lengths").none(), nb::arg("capacity"), nb::sig(text.c_str()), help);
   };
   add("microbatch_count", &microbatch_count,
       "How many micro-batches first-fit decreasing needs: cheap, so that ranks can agree on a "
@@ -149,9 +151,9 @@ void bind_pack(nb::module_& module) {
   const std::string lines =
       std::string(batch_lines) + std::string(question_lines) + option_lines<PackOptions>();
   // Required options have no default, and come first.
-  module.def("pack", &answer_of, nb::arg("lengths"), nb::kw_only(), nb::arg("costs") = nb::none(),
-             nb::arg("extra_cost_ns") = nb::none(), nb::arg("groups") = nb::none(),
-             nb::arg("cost") = nb::none(), nb::arg("options"),
+  module.def("pack", &answer_of, nb::arg("lengths").none(), nb::kw_only(),
+             nb::arg("costs") = nb::none(), nb::arg("extra_cost_ns") = nb::none(),
+             nb::arg("groups") = nb::none(), nb::arg("cost") = nb::none(), nb::arg("options"),
              nb::sig(("def pack(" + std::string(lengths_parameter) + ", *, " + tail + ", " +
                       option_parameters<PackOptions>("capacity") + ") -> Packing")
                          .c_str()),
@@ -162,7 +164,7 @@ void bind_pack(nb::module_& module) {
               lines)
                  .c_str());
   module.def(
-      "schedule_ranks", &schedule_of, nb::arg("lengths"), nb::arg("ranks"), nb::kw_only(),
+      "schedule_ranks", &schedule_of, nb::arg("lengths").none(), nb::arg("ranks"), nb::kw_only(),
       nb::arg("costs") = nb::none(), nb::arg("extra_cost_ns") = nb::none(),
       nb::arg("groups") = nb::none(), nb::arg("cost") = nb::none(), nb::arg("options"),
       nb::sig(("def schedule_ranks(" + std::string(lengths_parameter) + ", ranks: int, *, " + tail +

@@ -12,7 +12,9 @@
 
 namespace isochron::python {
 
-void bind_pad(nb::module_& module) {
+namespace {
+
+void bind_rows(nb::module_& module) {
   nb::class_<PaddedMinibatch> minibatch(module, "PaddedMinibatch",
                                         "Positions begin to end - 1 of PaddedRows.rows.");
   const auto begin = Attribute{"begin", &PaddedMinibatch::begin, "First position."};
@@ -38,7 +40,12 @@ void bind_pad(nb::module_& module) {
       "them.");
   add_repr(rows, real, padding);
   add_equality(rows);
+}
 
+}  // namespace
+
+void bind_pad(nb::module_& module) {
+  bind_rows(module);
   module.def(
       "pad_rows",
       [](nb::handle num_rows, const nb::kwargs& options) {
@@ -81,6 +88,18 @@ void bind_pad(nb::module_& module) {
       nb::arg("num_rows"), nb::arg("multiple"),
       nb::sig("def num_padding_rows(num_rows: int, multiple: int) -> int"),
       "The fewest rows to add so that `multiple` divides the sum; none to no rows.");
+  module.def(
+      "num_real_between",
+      [](nb::handle num_real, nb::handle num_rows, nb::handle begin, nb::handle end) {
+        const auto number = [](nb::handle value, std::string_view name) {
+          return integer_argument<std::int32_t>(value, "num_real_between", name);
+        };
+        return num_real_between(number(num_real, "num_real"), number(num_rows, "num_rows"),
+                                number(begin, "begin"), number(end, "end"));
+      },
+      nb::arg("num_real"), nb::arg("num_rows"), nb::arg("begin"), nb::arg("end"),
+      nb::sig("def num_real_between(num_real: int, num_rows: int, begin: int, end: int) -> int"),
+      "How many of the positions begin to end - 1 hold a real row.");
 }
 
 }  // namespace isochron::python

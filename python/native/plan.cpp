@@ -69,7 +69,7 @@ void add_planner(nb::module_& module, const char* name, MakePlan make, const std
         const nb::gil_scoped_release release;
         return make(batch, topology, model, chosen);
       },
-      nb::arg("lengths"), nb::arg("ranks"), nb::arg("capacity"), nb::kw_only(),
+      nb::arg("lengths").none(), nb::arg("ranks"), nb::arg("capacity"), nb::kw_only(),
       nb::arg("cost") = nb::none(), nb::arg("extra_cost_ns") = nb::none(),
       nb::arg("groups") = nb::none(), nb::arg("stages") = 1, nb::arg("virtual") = 1,
       nb::arg("group") = nb::none(), nb::arg("transfer_ns") = 0, nb::arg("shares") = nb::none(),

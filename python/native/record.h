@@ -40,11 +40,16 @@ template <class T>
   }
 }
 
+// The name of a record's class.
+template <class T>
+[[nodiscard]] std::string class_name() {
+  return nb::cast<std::string>(nb::handle(nb::type<T>()).attr("__name__"));
+}
+
 template <class T>
 [[nodiscard]] std::string record_type() {
   if constexpr (is_record_list<T>) {
-    const nb::handle type = nb::type<typename T::value_type>();
-    return "collections.abc.Sequence[" + nb::cast<std::string>(type.attr("__name__")) + "]";
+    return "collections.abc.Sequence[" + class_name<typename T::value_type>() + "]";
   } else {
     return python_type<T>();
   }
@@ -55,7 +60,7 @@ template <class T>
   if constexpr (is_record_list<T>) {
     T list;
     require(nb::try_cast(value, list), where, "{} is {}, must be a list of {}", name,
-            shown_value(value), record_type<T>());
+            shown_value(value), class_name<typename T::value_type>());
     return list;
   } else {
     return field_from_json<T>(json_of(value, where, name), where, name);
@@ -124,20 +129,16 @@ void add_constructor(nb::class_<Owner>& type, std::string_view where,
   parameters += ") -> None";
   const auto init = [where = std::string(where), attributes...](Owner* self,
                                                                 const nb::kwargs& values) {
+    Json keys = Json::object();
+    for (const auto& [key, value] : values) keys[nb::cast<std::string>(key)] = nullptr;
+    require_known_keys(keys, where, std::vector<std::string>{attributes.name...});
     Owner made;
-    const std::vector<std::string> known = {attributes.name...};
-    for (const auto& [key, value] : values) {
-      const auto name = nb::cast<std::string>(key);
-      bool is_known = false;
-      const auto set = [&]<class T>(const Attribute<Owner, T>& attribute) {
-        if (name != attribute.name) return;
-        made.*attribute.member = value_of<T>(value, where, name);
-        is_known = true;
-      };
-      (set(attributes), ...);
-      require(is_known, where, "unknown key \"{}\"; did you mean \"{}\"?", name,
-              nearest_name(name, known));
-    }
+    const auto set = [&]<class T>(const Attribute<Owner, T>& attribute) {
+      if (values.contains(attribute.name)) {
+        made.*attribute.member = value_of<T>(values[attribute.name], where, attribute.name);
+      }
+    };
+    (set(attributes), ...);
     if constexpr (requires { require_valid(made); }) require_valid(made);
     new (self) Owner(std::move(made));
   };

@@ -1,6 +1,5 @@
 #include "isochron/report/report.h"
 
-#include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -8,9 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "isochron/check/check.h"
 #include "isochron/core/require.h"
-#include "isochron/plan/baselines.h"
+#include "isochron/report/beside_baselines.h"
 #include "python/native/bindings.h"
 #include "python/native/python_value.h"
 #include "python/native/report.h"
@@ -21,25 +19,9 @@ namespace {
 
 constexpr std::string_view where = "report";
 
-ReportedStep reported(StepPlan plan, const std::string& name) {
-  std::string violation = plan.microbatches.empty() && plan.status == Status::unknown
-                              ? fmt::format("{} raises: {}", name, plan.reason)
-                              : find_violation(to_json(plan)).value_or("");
-  return {.plan = std::move(plan), .violation = std::move(violation)};
-}
-
 // A plan alone stands beside what would be run instead.
-std::vector<ReportEntry> entries_beside_baselines(const StepPlan& plan) {
-  const auto baseline = [&](const char* name, auto make) {
-    StepPlan other = make(plan.batch, plan.topology, plan.cost, plan.options, plan.lower_bound_ns);
-    other.first_sequence = plan.first_sequence;
-    return ReportEntry{.name = name, .steps = {reported(std::move(other), name)}};
-  };
-  std::vector<ReportEntry> entries;
-  entries.push_back(baseline("naive", naive_plan));
-  entries.push_back(baseline("verl 0.9.1", verl_plan));
-  entries.push_back({.name = "plan", .steps = {reported(plan, "plan")}});
-  return entries;
+std::string page_beside_baselines(const StepPlan& plan) {
+  return report_html(beside_baselines({.name = "plan", .steps = {checked_step(plan)}}));
 }
 
 std::vector<StepPlan> plans_of(nb::handle value, const std::string& name) {
@@ -54,7 +36,7 @@ std::string page_of(nb::handle plans) {
   if (nb::isinstance<StepPlan>(plans)) {
     const auto& plan = nb::cast<const StepPlan&>(plans);
     const nb::gil_scoped_release release;
-    return report_html(entries_beside_baselines(plan));
+    return page_beside_baselines(plan);
   }
   require(PyDict_Check(plans.ptr()), where, "plans is {}, must be a StepPlan or a dict of them",
           shown_value(plans));
@@ -69,7 +51,7 @@ std::string page_of(nb::handle plans) {
   for (auto& [name, list] : named) {
     ReportEntry& entry = entries.emplace_back();
     entry.name = name;
-    for (StepPlan& plan : list) entry.steps.push_back(reported(std::move(plan), name));
+    for (StepPlan& plan : list) entry.steps.push_back(checked_step(std::move(plan)));
   }
   return report_html(entries);
 }
@@ -96,7 +78,7 @@ std::string inline_report(const StepPlan& plan) {
   const nb::gil_scoped_release release;
   return "<iframe title=\"isochron report\" sandbox=\"allow-scripts\" "
          "style=\"width: 100%; height: 720px; border: 0\" srcdoc=\"" +
-         attribute_text(report_html(entries_beside_baselines(plan))) + "\"></iframe>";
+         attribute_text(page_beside_baselines(plan)) + "\"></iframe>";
 }
 
 void bind_report(nb::module_& module) {

@@ -50,8 +50,8 @@ void bind_verl(nb::module_& module) {
         }();
         return id_lists(found);
       },
-      nb::arg("lengths"), nb::kw_only(), nb::arg("all_reduce_max") = nb::none(), nb::arg("options"),
-      nb::sig(text.c_str()),
+      nb::arg("lengths").none(), nb::kw_only(), nb::arg("all_reduce_max") = nb::none(),
+      nb::arg("options"), nb::sig(text.c_str()),
       ("verl's rearrange_micro_batches on lengths, answer for answer and error for error.\n\n"
        "all_reduce_max is called exactly where verl calls its all-reduces: it takes the numbers of "
        "this rank and returns the largest of each over the ranks. AssertionError and ValueError "

@@ -13,6 +13,7 @@
 See docs/own_loop.md. Nothing but torch is needed; TensorDicts are understood where they come.
 """
 
+from isochron.torch.agree import require_same_plan
 from isochron.torch.collect import collect_rows, collect_tokens
 from isochron.torch.gather import gather_shards
 from isochron.torch.groups import ContextGroups
@@ -40,6 +41,7 @@ __all__ = [
     "pack_next",
     "padded_from_jagged",
     "padded_like",
+    "require_same_plan",
     "restore_order",
     "rows_of",
     "shard_of",

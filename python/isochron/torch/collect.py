@@ -13,7 +13,7 @@ from torch import Tensor
 
 from isochron import StepPlan
 from isochron.layouts import padded_length
-from isochron.torch.gather import all_gather
+from isochron.torch.gather import all_gather, device_of
 from isochron.torch.microbatch import Microbatch, microbatches_of_ranks
 from isochron.torch.pack import join_shards
 from isochron.torch.restore import restore_order
@@ -147,8 +147,7 @@ def _share_example(example: Tensor | None, sender: int, group: dist.ProcessGroup
         sizes = example.shape[1:]
         header[:3] = [_DTYPES.index(example.dtype), int(example.is_cuda), len(sizes)]
         header[3 : 3 + len(sizes)] = sizes
-    needs_gpu = dist.get_backend(group) == "nccl"
-    shared = torch.tensor(header, device="cuda" if needs_gpu else "cpu")
+    shared = torch.tensor(header, device=device_of(group))
     dist.broadcast(shared, group=group, group_src=sender)
     dtype, is_cuda, dims, *sizes_behind = shared.tolist()
     return torch.empty(

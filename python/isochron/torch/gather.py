@@ -41,6 +41,11 @@ def all_gather(tensor: Tensor, group: dist.ProcessGroup | None) -> Tensor:
     return torch.stack([part.view(tensor.dtype).view(tensor.shape) for part in received])
 
 
+def device_of(group: dist.ProcessGroup | None) -> torch.device:
+    """Where a group wants small tensors to be."""
+    return torch.device("cuda" if dist.get_backend(group) == "nccl" else "cpu")
+
+
 class _GatherShards(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, packed: Tensor, group: dist.ProcessGroup, gradient: Gradient) -> Tensor:

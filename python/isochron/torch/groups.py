@@ -20,8 +20,8 @@ class ContextGroups:
     def __init__(self, copies: Sequence[Sequence[int]] | None = None) -> None:
         """Of a job in which each rank is one of the plan, unless `copies` are given.
 
-        `copies[i][r]` is the rank of the job that is rank r of the plan in its i-th copy, ascending:
-        one copy for each pipeline stage and tensor-parallel place.
+        `copies[i][r]` is the rank of the job that is rank r of the plan in its i-th copy: one copy
+        for each pipeline stage and tensor-parallel place, each ascending.
         """
         for i, copy in enumerate(copies or []):
             if list(copy) != sorted(set(copy)):

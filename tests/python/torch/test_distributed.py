@@ -14,6 +14,7 @@ from isochron.torch import (
     gather_shards,
     microbatches_of,
     pack,
+    require_same_plan,
     shard_of,
     token_weights,
     unpack,
@@ -201,12 +202,25 @@ def check_errors(rank: int) -> None:
         collect_tokens(plan, outputs)
 
 
+def check_agreement(rank: int) -> None:
+    size = dist.get_world_size()
+    require_same_plan(plan_of([11, 6], size, 16))
+    other = plan_of([11, 6 + rank // (size - 1)], size, 16)  # the last rank read another length
+    hashes = [plan_of([11, length], size, 16).hash for length in (6, 7)]
+    message = (
+        rf"^\[require_same_plan\] rank {size - 1} has plan {hashes[1]}, rank 0 has {hashes[0]}: "
+    )
+    with pytest.raises(RuntimeError, match=message):
+        require_same_plan(other)
+
+
 def check_all(rank: int) -> None:
     check_values_and_gradients(rank)
     check_summed_gradients(rank)
     check_dtypes_and_fields(rank)
     check_ranks_without_work(rank)
     check_data_parallel(rank)
+    check_agreement(rank)
     check_errors(rank)
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from batches import MIXED_LENGTHS, all_microbatches, message_of, plan_of
 import isochron
+from batches import MIXED_LENGTHS, all_microbatches, message_of, plan_of
 from isochron.torch import ContextGroups, microbatches_of, rows_of
 
 
