@@ -14,6 +14,7 @@ from torch import Tensor
 from isochron import StepPlan
 from isochron.layouts import padded_length
 from isochron.torch.gather import all_gather, device_of
+from isochron.torch.jagged import described
 from isochron.torch.microbatch import Microbatch, microbatches_of_ranks
 from isochron.torch.pack import join_shards
 from isochron.torch.restore import restore_order
@@ -135,7 +136,7 @@ def _own_entries(where: str, outputs: Sequence[Tensor], sizes: Sequence[int]) ->
     for i, (output, size) in enumerate(zip(outputs, sizes, strict=True)):
         if size and (output.is_nested or output.dim() == 0 or len(output) != size):
             raise ValueError(
-                f"[{where}] outputs[{i}] is of shape {list(output.shape)}, must begin with {size}"
+                f"[{where}] outputs[{i}] is {described(output)}, must begin with {size} entries"
             )
     return [output.detach() for output, size in zip(outputs, sizes, strict=True) if size]
 

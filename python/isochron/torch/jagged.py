@@ -24,11 +24,8 @@ class Ragged:
 def ragged(where: str, field: Tensor) -> Ragged:
     """The parts of a jagged tensor; errors begin with `where`."""
     if not is_jagged(field):
-        kind = f"tensor of shape {list(field.shape)}"
-        if field.is_nested:
-            kind = "nested tensor of another layout"
         raise ValueError(
-            f"{where} the field is a {kind}, must be jagged: "
+            f"{where} the field is {described(field)}, must be jagged: "
             "torch.nested.as_nested_tensor(rows, layout=torch.jagged) or jagged_from_padded()"
         )
     token_dim = next(i for i, size in enumerate(field.shape) if isinstance(size, torch.SymInt)) - 1
@@ -40,6 +37,15 @@ def ragged(where: str, field: Tensor) -> Ragged:
         lengths=offsets.diff() if lengths is None else lengths.to("cpu", torch.int64),
         token_dim=token_dim,
     )
+
+
+def described(field: Tensor) -> str:
+    """What a field is, for errors."""
+    if is_jagged(field):
+        return "a jagged tensor"
+    if field.is_nested:  # has no shape to speak of
+        return "a nested tensor of another layout"
+    return f"a tensor of shape {list(field.shape)}"
 
 
 def is_jagged(field: Tensor) -> bool:

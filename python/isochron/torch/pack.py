@@ -10,7 +10,7 @@ from torch import Tensor
 
 from isochron.torch.fields import BatchT, combine_fields
 from isochron.torch.gather import Gradient, gather_shards
-from isochron.torch.jagged import Ragged, jagged, positions_in_rows, ragged, spread, take
+from isochron.torch.jagged import Ragged, described, jagged, positions_in_rows, ragged, spread, take
 from isochron.torch.microbatch import Microbatch
 from isochron.torch.shard import Shard, shard_of
 
@@ -159,8 +159,8 @@ def _require_rows(where: str, given: int, num_rows: int) -> None:
 def _require_tokens(where: str, part: Tensor, num_tokens: int) -> None:
     if part.is_nested or part.dim() == 0 or len(part) != num_tokens:
         raise ValueError(
-            f"{where} packed is of shape {list(part.shape)}, must begin with the {num_tokens} "
-            "tokens of the shard"
+            f"{where} packed is {described(part)}, must begin with the {num_tokens} tokens of "
+            "the shard"
         )
 
 

@@ -197,7 +197,7 @@ def check_errors(rank: int) -> None:
         gather_shards(torch.zeros(1), dist.group.WORLD, gradient="all")
     outputs = [torch.zeros(1) for _ in microbatches_of(plan, rank)]
     with pytest.raises(
-        ValueError, match=r"^\[collect_tokens\] outputs\[0\] is of shape \[1\], must"
+        ValueError, match=r"^\[collect_tokens\] outputs\[0\] is a tensor of shape \[1\], must begin"
     ):
         collect_tokens(plan, outputs)
 

@@ -282,15 +282,18 @@ def test_unpack_alone_needs_no_group():
         (lambda: unpack(torch.zeros(10), example_shard(2, 0)),
          "[unpack] the micro-batch is shared by 2 ranks, must get their process group"),
         (lambda: unpack({"x": torch.zeros(15)}, example_shard(1, 0)),
-         "[unpack] x: packed is of shape [15], must begin with the 16 tokens of the shard"),
+         "[unpack] x: packed is a tensor of shape [15], must begin with the 16 tokens of the "
+         "shard"),
         (lambda: unpack([1, 2], example_shard(1, 0)),
          "[unpack] the field is a list of 2, must be a tensor"),
         (lambda: join_shards([torch.zeros(10)], lone_microbatch(EXAMPLE_LENGTHS, 2)),
          "[join_shards] there are 1 parts, must be 2: one for each rank of the group"),
         (lambda: join_shards([torch.zeros(10), torch.zeros(9)],
                              lone_microbatch(EXAMPLE_LENGTHS, 2)),
-         "[join_shards] part 1: packed is of shape [9], must begin with the 10 tokens of the "
-         "shard"),
+         "[join_shards] part 1: packed is a tensor of shape [9], must begin with the 10 tokens of "
+         "the shard"),
+        (lambda: unpack(EXAMPLE, example_shard(1, 0)),
+         "[unpack] packed is a jagged tensor, must begin with the 16 tokens of the shard"),
     ],
 )  # fmt: skip
 def test_mistakes_are_named_in_one_line(call, message):
