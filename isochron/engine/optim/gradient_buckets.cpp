@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "isochron/core/require.h"
+#include "isochron/engine/optim/flat_update.h"
 
 namespace isochron {
 
@@ -97,7 +98,7 @@ void GradientBuckets::receive(std::size_t parameter) {
           "{} got a second gradient in the last backward, where its bucket is reduced", name);
   at::Tensor& gradient = parameters_[parameter].value.mutable_grad();
   if (!gradient.is_same(slice_of_[parameter])) {
-    slice_of_[parameter].add_(gradient);
+    accumulate_(slice_of_[parameter], gradient);
     attach(parameter);
   }
   if (!is_reducing) return;
