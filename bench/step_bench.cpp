@@ -171,25 +171,31 @@ int main(int argc, char** argv) {
     optimizer.begin_last_backward(/*overlap=*/false);
     static_cast<void>(optimizer.finish(1e-6));
   });
-  const auto step = [&] {
+  // As the engine runs a step: it waits for the device after each micro-batch.
+  const auto step = [&](int num_microbatches) {
     optimizer.begin();
-    const at::Tensor loss = loss_of(decoder.hidden_TD(batch.input));
-    optimizer.begin_last_backward(/*overlap=*/true);
-    loss.backward();
+    for (int i = 0; i < num_microbatches; ++i) {
+      const at::Tensor loss = loss_of(decoder.hidden_TD(batch.input));
+      if (i + 1 == num_microbatches) optimizer.begin_last_backward(/*overlap=*/true);
+      loss.backward();
+      if (question.device.is_cuda()) at::accelerator::synchronizeDevice(question.device.index());
+    }
     static_cast<void>(optimizer.finish(1e-6));
   };
-  const double step_ms = milliseconds_of(question, step);
-  const auto tokens = static_cast<double>(batch.labels_T.numel());
-  fmt::print("{:<40} {:9.2f} ms, {:.0f} tokens/s\n", "step of one micro-batch", step_ms,
-             tokens / step_ms * 1e3);
-  if (question.device.is_cuda()) {
-    const auto hardware = isochron::hardware_preset("h200");
-    fmt::print("{:<40} {:9.3f} of {}\n", "MFU",
-               isochron::mfu(isochron::model_flops(question.shape, question.lengths), step_ms / 1e3,
-                             hardware, 1)
-                   .value(),
-               hardware.name);
-    print_kernels(question, step);
+  const double flops = isochron::model_flops(question.shape, question.lengths);
+  for (const int num_microbatches : {1, 4}) {
+    const double step_ms = milliseconds_of(question, [&] { step(num_microbatches); });
+    const auto tokens = static_cast<double>(num_microbatches * batch.labels_T.numel());
+    fmt::print("{:<40} {:9.2f} ms, {:.0f} tokens/s",
+               fmt::format("step of {} micro-batches", num_microbatches), step_ms,
+               tokens / step_ms * 1e3);
+    if (question.device.is_cuda()) {
+      const auto share = isochron::mfu(num_microbatches * flops, step_ms / 1e3,
+                                       isochron::hardware_preset("h200"), 1);
+      fmt::print(", MFU {:.3f} of an H200", share.value());
+    }
+    fmt::print("\n");
   }
+  if (question.device.is_cuda()) print_kernels(question, [&] { step(1); });
   return 0;
 }

@@ -38,9 +38,10 @@ bool has_update(const at::Tensor& values, const at::Tensor& other) {
          values.numel() == other.numel();
 }
 
-void accumulate_(const at::Tensor& sum, const at::Tensor& gradient) {
+void accumulate_(const at::Tensor& sum, const at::Tensor& gradient, Onto onto) {
   launch_like(gradient, [&]<class T>(T, cudaStream_t stream) {
-    launch_accumulate<T>(write<float>(sum), read<T>(gradient), sum.numel(), stream);
+    launch_accumulate<T>(write<float>(sum), read<T>(gradient), sum.numel(), onto == Onto::zero,
+                         stream);
   });
 }
 

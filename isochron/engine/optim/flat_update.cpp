@@ -6,9 +6,10 @@
 
 namespace isochron {
 
-void accumulate_(const at::Tensor& sum, const at::Tensor& gradient) {
-  if (cuda::has_update(sum, gradient)) return cuda::accumulate_(sum, gradient);
-  at::Tensor(sum).add_(gradient);
+void accumulate_(const at::Tensor& sum, const at::Tensor& gradient, Onto onto) {
+  if (cuda::has_update(sum, gradient)) return cuda::accumulate_(sum, gradient, onto);
+  at::Tensor target = sum;
+  onto == Onto::zero ? target.copy_(gradient) : target.add_(gradient);
 }
 
 void add_squares_(const at::Tensor& total, const at::Tensor& values) {

@@ -20,10 +20,11 @@ unsigned blocks_of(std::int64_t count) {
 
 template <class T>
 __global__ void accumulate_kernel(float* __restrict__ sum, const T* __restrict__ gradient,
-                                  std::int64_t count) {
+                                  std::int64_t count, bool onto_zero) {
   const std::int64_t i = first_of_thread();
   if (i >= count) return;
-  Eight total = load(sum + i);
+  Eight total = {};
+  if (!onto_zero) total = load(sum + i);
   const Eight more = load(gradient + i);
 #pragma unroll
   for (int j = 0; j < 8; ++j) total.x[j] += more.x[j];
@@ -92,9 +93,11 @@ __global__ void adamw_kernel(AdamWPointers<T> in, AdamWCoefficients by, std::int
 }  // namespace
 
 template <class T>
-void launch_accumulate(float* sum, const T* gradient, std::int64_t count, cudaStream_t stream) {
+void launch_accumulate(float* sum, const T* gradient, std::int64_t count, bool onto_zero,
+                       cudaStream_t stream) {
   if (count == 0) return;
-  accumulate_kernel<<<blocks_of(count), block_threads, 0, stream>>>(sum, gradient, count);
+  accumulate_kernel<<<blocks_of(count), block_threads, 0, stream>>>(sum, gradient, count,
+                                                                    onto_zero);
 }
 
 void launch_add_squares(double* total, double* partial, const float* values, std::int64_t count,
@@ -111,7 +114,7 @@ void launch_adamw(const AdamWPointers<T>& in, const AdamWCoefficients& by, std::
 }
 
 #define ISOCHRON_INSTANTIATE(T)                                                                  \
-  template void launch_accumulate<T>(float*, const T*, std::int64_t, cudaStream_t);              \
+  template void launch_accumulate<T>(float*, const T*, std::int64_t, bool, cudaStream_t);        \
   template void launch_adamw<T>(const AdamWPointers<T>&, const AdamWCoefficients&, std::int64_t, \
                                 cudaStream_t);
 ISOCHRON_INSTANTIATE(float)

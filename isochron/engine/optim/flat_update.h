@@ -6,8 +6,9 @@
 
 namespace isochron {
 
-// sum += gradient, in the fp32 of `sum`; equal sizes.
-void accumulate_(const at::Tensor& sum, const at::Tensor& gradient);
+// sum += gradient, in the fp32 of `sum`; equal sizes. Onto zero, whatever `sum` held before.
+enum class Onto { zero, sum };
+void accumulate_(const at::Tensor& sum, const at::Tensor& gradient, Onto onto);
 
 // total += the sum of the squares of `values`, in the fp64 of `total`, which is one number.
 void add_squares_(const at::Tensor& total, const at::Tensor& values);

@@ -7,7 +7,7 @@ namespace isochron::cuda {
 
 bool has_update(const at::Tensor&, const at::Tensor&) { return false; }
 
-void accumulate_(const at::Tensor&, const at::Tensor&) { reject_no_kernels(); }
+void accumulate_(const at::Tensor&, const at::Tensor&, Onto) { reject_no_kernels(); }
 void add_squares_(const at::Tensor&, const at::Tensor&) { reject_no_kernels(); }
 void adamw_(const AdamWMemory&, const AdamWStep&) { reject_no_kernels(); }
 

@@ -10,7 +10,8 @@
 namespace isochron::cuda {
 
 template <class T>
-void launch_accumulate(float* sum, const T* gradient, std::int64_t count, cudaStream_t stream);
+void launch_accumulate(float* sum, const T* gradient, std::int64_t count, bool onto_zero,
+                       cudaStream_t stream);
 
 // total += sum of squares. `partial` is num_square_partials doubles.
 constexpr int num_square_partials = 1024;

@@ -179,8 +179,11 @@ TEST_P(CudaKernels, FlatUpdatesEqualTheCpu) {
     const at::Tensor gradient = random_tensor({count}, 1);
     const at::Tensor sum = on_gpu(random_tensor({count}, 2), at::kFloat);
     const at::Tensor expected_sum = sum.cpu().to(at::kDouble) + gradient;
-    cuda::accumulate_(sum, on_gpu(gradient));
+    cuda::accumulate_(sum, on_gpu(gradient), Onto::sum);
     EXPECT_LT(relative_difference(sum.cpu(), expected_sum), 1e-6);
+    const at::Tensor first = at::full_like(sum, std::numeric_limits<double>::quiet_NaN());
+    cuda::accumulate_(first, on_gpu(gradient), Onto::zero);
+    EXPECT_TRUE(at::equal(first.cpu(), gradient.to(at::kFloat)));
 
     const at::Tensor total = on_gpu(at::full({1}, 3.0), at::kDouble);
     cuda::add_squares_(total, sum);
