@@ -100,7 +100,7 @@ double milliseconds_of(const Question& question, const std::function<void()>& ru
   return times[static_cast<std::size_t>(question.repeats / 2)];
 }
 
-// Kernels of one run with their times, the longest first.
+// Kernels of one run with their times, the longest first, and what the device waited for.
 void print_kernels(const Question& question, const std::function<void()>& run) {
   using namespace torch::profiler::impl;
   using namespace torch::autograd::profiler;
@@ -111,19 +111,30 @@ void print_kernels(const Question& question, const std::function<void()>& run) {
   run();
   at::accelerator::synchronizeDevice(question.device.index());
   const auto result = disableProfiler();
+  std::vector<const KinetoEvent*> events;
+  for (const KinetoEvent& event : result->events()) {
+    if (event.deviceType() == c10::DeviceType::CUDA) events.push_back(&event);
+  }
+  std::ranges::sort(events, {}, [](const KinetoEvent* event) { return event->startNs(); });
   std::map<std::string, std::pair<double, int>> kernels;
   double total = 0;
-  for (const KinetoEvent& event : result->events()) {
-    if (event.deviceType() != c10::DeviceType::CUDA) continue;
-    auto& [time, count] = kernels[event.name()];
-    time += static_cast<double>(event.durationNs()) / 1e6;
-    total += static_cast<double>(event.durationNs()) / 1e6;
+  double short_waits = 0;  // between kernels that follow each other
+  double long_waits = 0;   // for the host
+  std::uint64_t end_ns = events.front()->startNs();
+  for (const KinetoEvent* event : events) {
+    const auto wait = static_cast<double>(std::max(event->startNs(), end_ns) - end_ns) / 1e6;
+    (wait > 0.01 ? long_waits : short_waits) += wait;
+    end_ns = std::max(end_ns, event->endNs());
+    auto& [time, count] = kernels[event->name()];
+    time += static_cast<double>(event->durationNs()) / 1e6;
+    total += static_cast<double>(event->durationNs()) / 1e6;
     ++count;
   }
   std::vector<std::pair<std::string, std::pair<double, int>>> sorted(kernels.begin(),
                                                                      kernels.end());
   std::ranges::sort(sorted, std::greater(), [](const auto& kernel) { return kernel.second.first; });
-  fmt::print("kernels of a step: {:.2f} ms\n", total);
+  fmt::print("{} kernels of a step: {:.2f} ms; {:.2f} ms between them, {:.2f} ms without any\n",
+             events.size(), total, short_waits, long_waits);
   for (std::size_t i = 0; i < std::min<std::size_t>(40, sorted.size()); ++i) {
     const auto& [name, cost] = sorted[i];
     fmt::print("{:9.3f} ms {:5} x  {}\n", cost.first, cost.second, name.substr(0, 110));
