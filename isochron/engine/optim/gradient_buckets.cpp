@@ -122,8 +122,14 @@ void GradientBuckets::reduce_complete_ones() {
 
 void GradientBuckets::issue(std::size_t bucket) {
   Bucket& it = buckets_[bucket];
-  for (const BucketSlice& slice : layouts_[bucket].slices) {
-    if (is_stale_[slice.parameter]) slice_of_[slice.parameter].zero_();
+  const auto is_stale = [&](const BucketSlice& slice) { return is_stale_[slice.parameter]; };
+  const std::vector<BucketSlice>& slices = layouts_[bucket].slices;
+  if (std::ranges::all_of(slices, is_stale)) {
+    it.gradients.zero_();
+  } else {
+    for (const BucketSlice& slice : slices) {
+      if (is_stale(slice)) slice_of_[slice.parameter].zero_();
+    }
   }
   if (tracer_ != nullptr) it.scope.emplace(tracer_->scope("reduce"));
   it.pending = ranks_.reduce_scatter_sum(it.shard, it.gradients, "reduce");
