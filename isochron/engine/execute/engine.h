@@ -49,6 +49,7 @@ struct EngineOptions {
   Tokens capacity = 8192;  // tokens of a micro-batch on a rank
   PlanOptions plan = {};   // balance, max_sequences, ..; `pass` is set by the call
   HeadOptions head = {};
+  std::int32_t max_context_groups = 64;  // of several ranks, that a rank keeps open
 };
 
 // Executes step plans on all ranks: each runs the micro-batches that the plan gives it, in its

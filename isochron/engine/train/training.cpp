@@ -11,7 +11,6 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
-#include <thread>
 
 #include "isochron/engine/checkpoint/checkpoint_folder.h"
 #include "isochron/engine/checkpoint/checkpoints.h"
@@ -43,8 +42,7 @@ at::Device device_of(const Recipe& recipe, const Place& place) {
 }
 
 void set_up_torch(const ExecutionOptions& engine, const Place& place) {
-  const auto cores = static_cast<std::int32_t>(std::thread::hardware_concurrency());
-  at::set_num_threads(engine.threads > 0 ? engine.threads : std::max(1, cores / place.local_size));
+  at::set_num_threads(threads_of_rank(engine, place.local_size));
   at::manual_seed(static_cast<std::uint64_t>(engine.seed));
   at::globalContext().setDeterministicAlgorithms(engine.full_determinism, /*warn_only=*/false);
 }
@@ -131,12 +129,11 @@ void run_training(const Recipe& recipe, const Place& place, const Surroundings& 
        .recompute = recipe.engine.recompute});
   Tracer tracer;
   ShardedAdamW optimizer(model.parameters(), world.all(), adamw_options(recipe.optim), &tracer);
-  const Tokens longest =
-      std::max(data.training.longest(), data.validation ? data.validation->longest() : 0);
   Engine engine(world, model, &optimizer, cost, tracer,
-                {.capacity = microbatch_capacity(recipe.data, longest),
+                {.capacity = microbatch_capacity(recipe, data.longest()),
                  .plan = plan_options(recipe),
-                 .head = {.chunk = recipe.engine.loss_chunk}});
+                 .head = {.chunk = recipe.engine.loss_chunk},
+                 .max_context_groups = recipe.engine.max_context_groups});
 
   const fs::path run_folder = recipe.trainer.default_local_dir;
   SftTask task(data.training, data.validation ? &*data.validation : nullptr,
