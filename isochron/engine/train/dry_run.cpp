@@ -7,6 +7,7 @@
 #include "isochron/cost/memory.h"
 #include "isochron/engine/data/data_order.h"
 #include "isochron/engine/model/model_config.h"
+#include "isochron/engine/train/planning.h"
 #include "isochron/engine/train/training_data.h"
 #include "isochron/plan/plan.h"
 
@@ -27,6 +28,16 @@ std::string seconds(Nanoseconds ns) {
 // A shape out of a model folder, checked like the model itself.
 ModelShape shape_in(const std::string& folder) {
   return model_config_from_json(file_text(folder + "/config.json")).shape;
+}
+
+// What attention over a group has beside the shards of this rank: keys and values of some heads of
+// all its tokens five times, as gathered, on their way, picked, with their gradients and the sums.
+std::int64_t exchange_bytes(const ModelShape& model, std::int64_t element_bytes,
+                            std::int64_t group_size, Tokens tokens) {
+  if (group_size == 1) return 0;
+  constexpr std::int64_t gather_bytes = std::int64_t{32} << 20;  // of the heads of one gather
+  const std::int64_t head = 2 * group_size * tokens * model.head_dim * element_bytes;
+  return 5 * head * std::clamp<std::int64_t>(gather_bytes / head, 1, model.kv_heads);
 }
 
 std::map<std::int64_t, std::int64_t> groups_of_size(const StepPlan& plan) {
@@ -76,23 +87,20 @@ ExpectedMemory expected_memory(const Recipe& recipe, const ModelShape& model, st
   const std::int64_t parameters = num_parameters(model);
   // The formulas of cost/memory.h count bfloat16, 2 bytes an element.
   const std::int64_t width = resolved_precision(recipe) == Precision::float32 ? 2 : 1;
-  // The backward has K, V, dK and dV of all the tokens of a group at a time.
-  const std::int64_t context =
-      largest_group == 1 ? 0
-                         : 2 * width * 4 * model.kv_heads * model.head_dim * tokens * largest_group;
   ExpectedMemory memory = {
       .weights = 2 * width * parameters,
       .gradients = 4 * parameters,
       .optimizer = state_bytes(parameters, ranks) - 6 * parameters,
       .activations = width * tokens * activation_bytes_per_token(model, recipe.engine.recompute),
       .logits = logits_bytes(model, std::min(tokens, recipe.engine.loss_chunk)),
-      .context = context,
+      .context = exchange_bytes(model, 2 * width, largest_group, tokens),
       .reserve = hardware ? hardware->hbm_bytes / 10 : 0};
   return memory;
 }
 
 DryRun dry_run(const Recipe& recipe, std::int32_t ranks, std::int32_t local_ranks) {
   const ModelShape model = shape_in(recipe.model.path);
+  require_executable_exchanges(recipe, model);
   const TrainingData data = open_training_data(recipe, ranks);
   DryRun run = {.model = model,
                 .num_rows = data.training.size(),

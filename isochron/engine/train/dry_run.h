@@ -9,8 +9,8 @@
 #include "isochron/core/units.h"
 #include "isochron/cost/hardware.h"
 #include "isochron/cost/model_shape.h"
+#include "isochron/engine/train/context_reach.h"
 #include "isochron/engine/train/horizon.h"
-#include "isochron/engine/train/planning.h"
 #include "isochron/engine/train/recipe.h"
 
 namespace isochron {
@@ -22,7 +22,7 @@ struct ExpectedMemory {
   std::int64_t optimizer = 0;    // this rank's share of fp32 weights and moments
   std::int64_t activations = 0;  // of a full micro-batch
   std::int64_t logits = 0;       // of a chunk of the loss
-  std::int64_t context = 0;      // keys and values of the other ranks of a group, of one layer
+  std::int64_t context = 0;      // keys and values of a group of ranks, under way
   std::int64_t reserve = 0;      // a tenth of the device: allocator, workspaces, collectives
 
   [[nodiscard]] std::int64_t total() const {

@@ -11,7 +11,6 @@
 #include "isochron/core/require.h"
 #include "isochron/cost/analytic.h"
 #include "isochron/files/mapped_file.h"
-#include "isochron/plan/problem.h"
 #include "isochron/step/step_plan.h"
 
 namespace isochron {
@@ -33,11 +32,6 @@ std::string cuda_device_name() {
     if (line.starts_with(key)) return line.substr(key.size());
   }
   return "";
-}
-
-CostModel named_cost(const std::string& name) {
-  const bool is_file = name.find('/') != std::string::npos || name.ends_with(".json");
-  return is_file ? cost_model_from_json(file_text(name)) : cost_preset(name);
 }
 
 // fp32: two vectors of 8 numbers, multiplied and added, at 2.5 GHz.
@@ -83,6 +77,11 @@ std::optional<Hardware> find_rank_hardware(const Recipe& recipe, std::int32_t lo
   return hardware;
 }
 
+CostModel named_cost(const std::string& name) {
+  const bool is_file = name.find('/') != std::string::npos || name.ends_with(".json");
+  return is_file ? cost_model_from_json(file_text(name)) : cost_preset(name);
+}
+
 CostModel planning_cost(const Recipe& recipe, const ModelShape& model,
                         const std::optional<Hardware>& hardware) {
   if (recipe.engine.cost) return named_cost(*recipe.engine.cost);
@@ -90,6 +89,11 @@ CostModel planning_cost(const Recipe& recipe, const ModelShape& model,
           "the device is not known: engine.hardware must be one of {}, or engine.cost given",
           fmt::join(hardware_names(), ", "));
   CostModel cost = analytic_cost(model, *hardware, {.recompute = recipe.engine.recompute});
+  for (ContextCost& context : cost.context) {
+    // The engine keeps no exchanged heads: queries, keys, values and outputs travel again in the
+    // backward beside the gradients, three times instead of twice.
+    if (context.kind == ContextKind::all_to_all) context.bytes_per_token *= 1.5;
+  }
   // The formulas count bfloat16, 2 bytes an element.
   if (resolved_precision(recipe) == Precision::float32) {
     for (ContextCost& context : cost.context) context.bytes_per_token *= 2;
@@ -123,27 +127,6 @@ PlanOptions plan_options(const Recipe& recipe) {
   options.balance = recipe.trainer.balance_batch;
   if (!recipe.data.use_dynamic_bsz) options.max_sequences = recipe.data.micro_batch_size_per_gpu;
   return options;
-}
-
-ContextReach context_reach(const Recipe& recipe, std::int32_t ranks, Tokens capacity) {
-  const ExecutionOptions& engine = recipe.engine;
-  require(ranks % engine.context_parallel_size == 0, "recipe",
-          "engine.context_parallel_size is {}, must divide the {} ranks",
-          engine.context_parallel_size, ranks);
-  const Topology topology = {.ranks = ranks, .capacity = capacity};
-  const CostModel links = engine.cost ? named_cost(*engine.cost) : CostModel{};
-  const Problem problem({}, topology, links, resolved(plan_options(recipe), topology));
-  require(!problem.sizes().empty(), "recipe",
-          "engine.cost is {}, must have a link for groups of {} ranks", engine.cost.value_or(""),
-          engine.context_parallel_size);
-  ContextReach reach;
-  for (const std::int32_t size : problem.sizes()) {
-    // Each of several ranks holds two chunks of equal size.
-    const Tokens longest = size == 1 ? capacity : capacity / 2 * 2 * size;
-    reach.largest_group = size;
-    reach.longest = std::max(reach.longest, longest);
-  }
-  return reach;
 }
 
 std::int32_t threads_of_rank(const ExecutionOptions& engine, std::int32_t local_ranks) {

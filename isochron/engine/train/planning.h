@@ -18,6 +18,9 @@ namespace isochron {
 [[nodiscard]] std::optional<Hardware> find_rank_hardware(const Recipe& recipe,
                                                          std::int32_t local_ranks);
 
+// The costs that engine.cost names: a preset, or a JSON file.
+[[nodiscard]] CostModel named_cost(const std::string& name);
+
 // What the planner counts with: engine.cost, or the analytic model with both exchanges of keys and
 // values, in the precision of the recipe; on a cpu that is not named over the links that Gloo has
 // between processes. Throws std::invalid_argument if neither engine.cost nor
@@ -33,20 +36,6 @@ namespace isochron {
 // How a batch is planned: balanced or not, with a number of rows per micro-batch or without, on
 // groups of ranks of one size or of many.
 [[nodiscard]] PlanOptions plan_options(const Recipe& recipe);
-
-// How far groups of ranks reach.
-struct ContextReach {
-  std::int32_t largest_group = 1;  // ranks
-  Tokens longest = 0;              // tokens of the longest sequence that some group holds
-
-  bool operator==(const ContextReach&) const = default;
-};
-
-// The groups that a recipe admits on `ranks` ranks of `capacity` tokens, as far as can be said
-// before any device is known: all that the links of engine.cost admit, or all where the costs are
-// analytic. Throws std::invalid_argument if engine.context_parallel_size does not divide the ranks,
-// or engine.cost has no link for it.
-[[nodiscard]] ContextReach context_reach(const Recipe& recipe, std::int32_t ranks, Tokens capacity);
 
 // Threads of a rank on a cpu: engine.threads, or its share of the cores.
 [[nodiscard]] std::int32_t threads_of_rank(const ExecutionOptions& engine,

@@ -18,6 +18,7 @@
 #include "isochron/engine/metrics/run_log.h"
 #include "isochron/engine/model/hf_folder.h"
 #include "isochron/engine/model/model_config.h"
+#include "isochron/engine/train/context_reach.h"
 #include "isochron/engine/train/loop.h"
 #include "isochron/engine/train/planning.h"
 #include "isochron/engine/train/sft_task.h"
@@ -110,6 +111,7 @@ RestoredExtra restore_extra(const std::string& text, const CostModel& cost, SftT
 
 void run_training(const Recipe& recipe, const Place& place, const Surroundings& surroundings) {
   const ModelConfig config = model_config_from_json(file_text(recipe.model.path + "/config.json"));
+  require_executable_exchanges(recipe, config.shape);
   const TrainingData data = open_training_data(recipe, place.size);
   const at::Device device = device_of(recipe, place);
   set_up_torch(recipe.engine, place);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "isochron/core/require.h"
+#include "isochron/engine/train/context_reach.h"
 #include "isochron/engine/train/planning.h"
 
 namespace isochron {

@@ -1,16 +1,11 @@
 #include "isochron/engine/train/dry_run.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "isochron/engine/train/planning.h"
-#include "tests/engine/temporary_folder.h"
-#include "tests/support/message_of.h"
 
 namespace isochron {
 namespace {
-
-using testing::EndsWith;
 
 Recipe recipe_on(DeviceKind device, Recompute recompute) {
   Recipe recipe;
@@ -45,15 +40,18 @@ TEST(ExpectedMemory, TakesTwiceAsMuchInFloat32) {
   EXPECT_EQ(full.reserve, 0);
 }
 
-TEST(ExpectedMemory, CountsTheKeysAndValuesOfTheLargestGroup) {
-  const ModelShape model = model_preset("qwen3-8b");
+TEST(ExpectedMemory, CountsTheKeysAndValuesThatAGroupExchanges) {
+  const ModelShape model = model_preset("qwen3-8b");  // 8 heads of 128 numbers
   const Recipe recipe = recipe_on(DeviceKind::cuda, Recompute::full);
-  const ExpectedMemory alone = expected_memory(recipe, model, 8, 1, 16384, std::nullopt);
-  const ExpectedMemory group = expected_memory(recipe, model, 8, 4, 16384, std::nullopt);
-  EXPECT_EQ(alone.context, 0);
-  // K, V, dK, dV of 4 * 16384 tokens with 8 heads of 128 numbers of 2 bytes, once.
-  EXPECT_EQ(group.context, std::int64_t{4} * 4 * 16384 * 8 * 128 * 2);
-  EXPECT_EQ(group.total(), alone.total() + group.context);
+  const auto context = [&](std::int32_t size, Tokens tokens) {
+    return expected_memory(recipe, model, 8, size, tokens, std::nullopt).context;
+  };
+  EXPECT_EQ(context(1, 16384), 0);
+  EXPECT_EQ(context(2, 1024), 5 * 8 * 2 * (2 * 1024) * 128 * 2) << "all heads at a time";
+  EXPECT_EQ(context(4, 16384), 5 * 1 * 2 * (4 * 16384) * 128 * 2) << "one takes 32 MB";
+  const ExpectedMemory memory = expected_memory(recipe, model, 8, 4, 16384, std::nullopt);
+  EXPECT_EQ(memory.total(), memory.weights + memory.gradients + memory.optimizer +
+                                memory.activations + memory.logits + memory.context);
 }
 
 Recipe with_context(std::int32_t size) {
@@ -99,32 +97,6 @@ TEST(Planning, PlansOnTheGroupsOfTheRecipe) {
   EXPECT_EQ(plan_options(recipe).oversize, std::nullopt) << "widen, by default";
 }
 
-TEST(Planning, KnowsTheLongestSequenceThatSomeGroupHolds) {
-  EXPECT_EQ(context_reach({}, 8, 100), (ContextReach{1, 100}));
-  EXPECT_EQ(context_reach(with_context(4), 8, 100), (ContextReach{4, 400}));
-  EXPECT_EQ(context_reach(with_dynamic_context(100), 8, 100), (ContextReach{8, 800}));
-  EXPECT_EQ(context_reach(with_dynamic_context(100), 7, 100), (ContextReach{7, 700}));
-  EXPECT_EQ(context_reach(with_dynamic_context(101), 6, 101), (ContextReach{6, 600}))
-      << "two equal chunks on each rank";
-  EXPECT_EQ(context_reach(with_dynamic_context(1), 6, 1), (ContextReach{6, 1}));
-}
-
-TEST(Planning, KnowsTheGroupsThatTheCostsAdmit) {
-  const TemporaryFolder files;
-  Recipe recipe = with_dynamic_context(100);
-  recipe.engine.cost = files.write("cost.json", R"({"linear_ns": 1, "context":
-      {"kind": "all_gather_kv", "bytes_per_token": 1, "links": [{"max_ranks": 4, "gb_per_s": 1}]}})");
-  EXPECT_EQ(context_reach(recipe, 8, 100), (ContextReach{4, 400}));
-  recipe.engine.cost = files.write("alone.json", R"({"linear_ns": 1, "context": []})");
-  EXPECT_EQ(context_reach(recipe, 8, 100), (ContextReach{1, 100}));
-  recipe.engine.dynamic_context_parallel = false;
-  recipe.engine.context_parallel_size = 2;
-  EXPECT_THAT(message_of([&] { (void)context_reach(recipe, 8, 100); }),
-              EndsWith("alone.json, must have a link for groups of 2 ranks"));
-  EXPECT_EQ(message_of([&] { (void)context_reach(recipe, 7, 100); }),
-            "[recipe] engine.context_parallel_size is 2, must divide the 7 ranks");
-}
-
 TEST(Planning, CountsWithWhatTheRecipeNames) {
   const ModelShape model = model_preset("qwen3-0.6b");
   Recipe recipe = recipe_on(DeviceKind::cpu, Recompute::none);
@@ -152,6 +124,7 @@ TEST(Planning, OffersBothExchangesInThePrecisionOfTheRecipe) {
   for (const std::size_t i : {0, 1}) {
     EXPECT_EQ(full.context[i].bytes_per_token, 2 * half.context[i].bytes_per_token);
   }
+  EXPECT_EQ(half.context[1].bytes_per_token, 3 * 2 * (16 + 8) * 128 * 2 * 28) << "all, three times";
   EXPECT_EQ(full.activation_bytes_per_token, 2 * half.activation_bytes_per_token);
 }
 
