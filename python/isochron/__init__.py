@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from isochron import layouts
-    from isochron._planner import *  # noqa: F403
+    from isochron._planner import *
     from isochron._planner import pad_rows as pad
 else:
 

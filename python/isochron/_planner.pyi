@@ -1124,6 +1124,10 @@ class Timeline:
     """
 
     @property
+    def is_backward(self) -> Annotated[NDArray[numpy.bool_], dict(shape=(None,), writable=False)]:
+        """True for a backward, False for a forward."""
+
+    @property
     def step_ns(self) -> int:
         """End of the last operation."""
 
@@ -1154,10 +1158,6 @@ class Timeline:
     @property
     def group(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), writable=False)]:
         """The group, as a position in its slot."""
-
-    @property
-    def is_backward(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,), writable=False)]:
-        """1 for a backward, 0 for a forward."""
 
     @property
     def begin_ns(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]:

@@ -24,7 +24,7 @@ struct PlayedPlan {
   std::vector<std::int32_t> slot = {};
   std::vector<std::int32_t> chunk = {};
   std::vector<std::int32_t> group = {};
-  std::vector<std::uint8_t> is_backward = {};
+  std::vector<std::uint8_t> is_backward = {};  // 0 or 1: a vector of bool has no array
   std::vector<Nanoseconds> begin_ns = {};
   std::vector<Nanoseconds> end_ns = {};
 };
@@ -77,6 +77,14 @@ void bind_simulate(nb::module_& module) {
       "What a plan does, second by second. The arrays from rank to end_ns have one entry for each "
       "operation, ordered by rank, stage and begin.");
   type.def_prop_ro(
+      "is_backward",
+      [](Self self) {
+        static_assert(sizeof(bool) == sizeof(std::uint8_t));
+        return View<bool>(reinterpret_cast<const bool*>(self.is_backward.data()),
+                          {self.is_backward.size()});
+      },
+      nb::rv_policy::reference_internal, "True for a backward, False for a forward.");
+  type.def_prop_ro(
       "step_ns", [](Self self) { return self.timeline.step_ns; }, "End of the last operation.");
   type.def_prop_ro(
       "busy_ns", [](Self self) { return view_of(self.timeline.busy_ns); },
@@ -90,7 +98,6 @@ void bind_simulate(nb::module_& module) {
   add_column(type, "slot", &PlayedPlan::slot, "The slot that it runs.");
   add_column(type, "chunk", &PlayedPlan::chunk, "Of layers, 0 to stages * virtual - 1.");
   add_column(type, "group", &PlayedPlan::group, "The group, as a position in its slot.");
-  add_column(type, "is_backward", &PlayedPlan::is_backward, "1 for a backward, 0 for a forward.");
   add_column(type, "begin_ns", &PlayedPlan::begin_ns, "When it begins.");
   add_column(type, "end_ns", &PlayedPlan::end_ns, "When it ends.");
   type.def("__len__", [](Self self) { return self.timeline.spans.size(); });

@@ -48,4 +48,3 @@ def chosen(generator: random.Random, choices: dict[str, list[Any]]) -> dict[str,
     """Of some options a value each; None leaves the option out."""
     options = {name: generator.choice(values) for name, values in choices.items()}
     return {name: value for name, value in options.items() if value is not None}
-

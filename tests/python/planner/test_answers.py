@@ -7,9 +7,9 @@ import subprocess
 
 import numpy as np
 import pytest
-from program import PROGRAM, chosen, flags_of, random_lengths, run_program
 
 import isochron
+from program import PROGRAM, chosen, flags_of, random_lengths, run_program
 
 SEEDS = range(24)
 
@@ -148,6 +148,7 @@ def test_a_timeline_is_what_the_program_traces(tmp_path: pathlib.Path):
     assert timeline.trace_json() == trace
     assert timeline.step_ns == plan.predicted_step_ns == timeline.end_ns.max()
     assert len(timeline) == len(timeline.begin_ns) == len(timeline.is_backward)
+    assert (timeline.is_backward.dtype, timeline.is_backward.mean()) == (np.dtype(bool), 0.5)
     busy = np.zeros_like(timeline.busy_ns)
     np.add.at(busy, timeline.rank * 2 + timeline.stage, timeline.end_ns - timeline.begin_ns)
     assert (busy == timeline.busy_ns).all()
@@ -169,9 +170,7 @@ def test_every_option_of_a_plan_can_be_asked_again():
 def test_a_rank_runs_the_groups_it_is_in():
     plan = isochron.plan_step(random_lengths(4), 4, 8192, context="dynamic")
     for rank in range(4):
-        expected = [
-            group for slot in plan.microbatches for group in slot if rank in group.ranks
-        ]
+        expected = [group for slot in plan.microbatches for group in slot if rank in group.ranks]
         assert plan.groups_of_rank(rank) == expected
     with pytest.raises(ValueError, match="rank is 4, must be an integer from 0 to 3"):
         plan.groups_of_rank(4)

@@ -14,7 +14,9 @@ PAGE = ROOT / "docs" / "python.md"
 def test_the_examples_of_the_page_give_what_it_shows(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     failed, tried = doctest.testfile(
-        str(PAGE), module_relative=False, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+        str(PAGE),
+        module_relative=False,
+        optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE,
     )
     assert tried > 20
     assert failed == 0
@@ -31,7 +33,9 @@ def test_the_docstrings_of_the_package_are_true():
 
 def test_the_page_names_everything_public():
     text = PAGE.read_text()
-    assert [name for name in isochron.__all__ if f"`{name}`" not in text and f"{name}(" not in text] == []
+    assert [
+        name for name in isochron.__all__ if f"`{name}`" not in text and f"{name}(" not in text
+    ] == []
 
 
 def test_the_example_runs():

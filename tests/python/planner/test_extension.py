@@ -10,7 +10,9 @@ import sys
 from isochron import _planner
 
 PACKAGE = pathlib.Path(_planner.__file__).parent
-RUNTIME = re.compile(r"(libc|libm|libstdc\+\+|libgcc_s|ld-linux-x86-64|ld-linux-aarch64)\.so(\.\d+)?")
+RUNTIME = re.compile(
+    r"(libc|libm|libstdc\+\+|libgcc_s|ld-linux-x86-64|ld-linux-aarch64)\.so(\.\d+)?"
+)
 
 
 def test_it_links_nothing_but_the_runtime():
@@ -25,7 +27,10 @@ def test_it_links_nothing_but_the_runtime():
 def test_it_shows_nothing_but_its_entry():
     # Another copy of the planner in the same process must not meet this one.
     text = subprocess.run(
-        ["readelf", "-W", "--dyn-syms", _planner.__file__], check=True, capture_output=True, text=True
+        ["readelf", "-W", "--dyn-syms", _planner.__file__],
+        check=True,
+        capture_output=True,
+        text=True,
     ).stdout
     lines = [line for line in text.splitlines() if " DEFAULT " in line and " UND " not in line]
     assert [line.split()[-1] for line in lines] == ["PyInit__planner"]
@@ -56,6 +61,6 @@ def test_what_needs_no_planner_works_without_it(tmp_path: pathlib.Path):
 def test_what_needs_the_planner_says_so(tmp_path: pathlib.Path):
     result = without_extension(tmp_path, "import isochron; isochron.balance([1], 1)")
     assert result.stderr.splitlines()[-1] == (
-        "ImportError: [isochron] balance needs the extension isochron._planner, which is not built: "
-        "pip install . or make wheel"
+        "ImportError: [isochron] balance needs the extension isochron._planner, "
+        "which is not built: pip install . or make wheel"
     )

@@ -1,6 +1,7 @@
 """What goes in: lists, numpy arrays, tensors and whatever else holds whole numbers."""
 
 import array
+import ctypes
 import subprocess
 import sys
 from collections.abc import Callable
@@ -192,6 +193,29 @@ def test_what_is_no_length_is_named(kind: str):
 def test_a_tensor_with_gradients_is_read_like_any_other():
     values = torch.tensor([3.0, 1.0, 2.0], requires_grad=True)
     assert isochron.balanced_partitions(values, 2, "free") == [[1, 2], [0]]
+
+
+class OnADevice:
+    """Host memory that calls itself memory of a CUDA device."""
+
+    def __init__(self, values: list[int]) -> None:
+        self._array = np.array(values)
+
+    def __dlpack__(self, **_: object) -> object:
+        capsule = self._array.__dlpack__()
+        address = ctypes.pythonapi.PyCapsule_GetPointer
+        address.restype, address.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        tensor = address(capsule, b"dltensor")  # a pointer to the data, then the kind of device
+        ctypes.c_int32.from_address(tensor + ctypes.sizeof(ctypes.c_void_p)).value = 2
+        return capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, 0)
+
+
+def test_memory_of_a_device_is_refused():
+    with pytest.raises(ValueError, match="lengths is in the memory of a device, must be on the CPU"):
+        isochron.balance(OnADevice(VALUES), 2)
 
 
 def test_an_error_while_iterating_is_passed_on():

@@ -1,4 +1,4 @@
-"""`pip install .` gives a package that plans, in an environment that has nothing else of isochron."""
+"""`pip install .` gives a package that plans, where there is nothing else of isochron."""
 
 import os
 import pathlib
@@ -39,7 +39,12 @@ def test_pip_installs_the_package_from_the_tree(tmp_path: pathlib.Path):
     pathlib.Path(folder, "build_tools.pth").write_text(sysconfig.get_path("purelib"))
     install = [python, "-m", "pip", "install", "--no-index", "--no-build-isolation", "--no-deps"]
     result = subprocess.run(
-        [*install, ROOT], env=environment, capture_output=True, text=True, cwd=tmp_path, timeout=1500
+        [*install, ROOT],
+        env=environment,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=1500,
     )
     assert result.returncode == 0, result.stdout[-4000:] + result.stderr[-4000:]
     said = subprocess.run(

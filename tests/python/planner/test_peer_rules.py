@@ -4,10 +4,10 @@ import random
 
 import numpy as np
 import pytest
-from program import random_lengths
 
 import isochron
 from isochron import _planner
+from program import random_lengths
 
 
 def test_karmarkar_karp_gives_verls_partitions():

@@ -99,7 +99,9 @@ def test_everything_public_has_a_docstring():
 
 def test_a_notebook_gets_the_report_in_a_frame(plan: isochron.StepPlan):
     frame = plan._repr_html_()
-    match = re.fullmatch(r'<iframe [^>]*sandbox="allow-scripts"[^>]* srcdoc="([^"]*)"></iframe>', frame)
+    match = re.fullmatch(
+        r'<iframe [^>]*sandbox="allow-scripts"[^>]* srcdoc="([^"]*)"></iframe>', frame
+    )
     assert match is not None
     assert html.unescape(match[1]) == isochron.report(plan)
 
