@@ -7,17 +7,17 @@
 PYTHON ?= python3
 JOBS ?= $(shell nproc)
 LENGTHS ?= $(wildcard ../shared/lengths)
-SOURCES = git ls-files '*.h' '*.cpp'
+SOURCES = git ls-files '*.h' '*.cpp' '*.cu' '*.cuh'
 export CCACHE_SLOPPINESS := pch_defines,time_macros
 # Paths relative to the tree: a second clone finds what the first one compiled.
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := true
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: run test build wheel stubs bench bench-peers bench-training mutations format lint docs clean
+.PHONY: run test build wheel stubs bench bench-context bench-peers bench-training mutations format lint docs clean
 
 run: build
-	PYTHONPATH=python .venv/bin/python examples/first_run.py build/isochron recipes/sft_tiny.yaml build/run
+	PYTHONPATH=python .venv/bin/python examples/first_run.py build/isochron recipes build/run
 
 test:
 	cmake/setup.sh program engine python tests peers
@@ -63,6 +63,10 @@ bench-peers:
 # Training beside transformers: the cores are for this alone.
 bench-training: build
 	.venv/bin/python bench/compare_training.py --program build/isochron
+
+# Ranks that share long rows, planned and measured: the cores are for this alone.
+bench-context: build
+	.venv/bin/python bench/compare_context.py --program build/isochron --lengths "$(LENGTHS)"
 
 # Breaks the engine on purpose: every mutation must fail the tests. Takes a quarter of an hour.
 mutations:
