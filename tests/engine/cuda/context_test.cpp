@@ -50,7 +50,7 @@ void compare_attention(World& world, at::ScalarType dtype, double tolerance) {
 TEST_F(ContextOnOneGpu, AttentionInBf16EqualsWholeSequencesToItsRounding) {
   for (const std::int32_t ranks : {2, 3}) {
     run_ranks(
-        ranks, [](World& world) { compare_attention(world, at::kBFloat16, 2e-2); }, on_one_gpu());
+        ranks, [](World& world) { compare_attention(world, at::kBFloat16, 4e-2); }, on_one_gpu());
   }
 }
 
