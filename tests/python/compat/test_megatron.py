@@ -134,7 +134,7 @@ def test_where_the_dynamic_scheduler_fails_exact_mode_does(lengths, ranks, cap, 
 
 def test_where_the_dynamic_scheduler_fails_best_mode_finds_a_plan():
     assert dynamic(6, 100, mode="best")([(0, 500)]) == [[[0]] * 6]
-    assert dynamic(10, 8, mode="best")([(0, 3), (1, 3)])
+    assert dynamic(10, 8, mode="best")([(0, 3), (1, 3)]) == [[[0, 1]] * 10]
     assert len(dynamic(6, 8, 2, mode="best")([(0, 32), (1, 7)])) == 2
 
 
