@@ -4,9 +4,9 @@
 //   backward  for each chunk, last first: logits again, p = exp(logits - lse),
 //             d logits = g (1[label] - p) - g_entropy p (log p + entropy),  then two products
 //
-// The logits of the last chunk stay until the backward, which starts with them: there they would
-// have to exist again, so this costs no memory at the peak and saves one product in n chunks. Rows
-// without a label are never multiplied.
+// The logits of the last chunk stay until the backward, which starts with them and frees them:
+// there they would have to exist again, so this costs no memory at the peak and saves one product
+// in n chunks. Rows without a label are never multiplied.
 
 #include "isochron/engine/loss/token_outputs.h"
 
@@ -135,8 +135,20 @@ void add_weight_gradient_(at::Tensor& grad_weight_VD, const at::Tensor& grad_log
                           const at::Tensor& hidden_CD, at::ScalarType wide, bool is_first) {
   const at::Tensor transposed_VC = grad_logits_CV.t();
   if (hidden_CD.scalar_type() != wide) {
-    const at::Tensor part = at::mm(transposed_VC, hidden_CD);
-    grad_weight_VD = is_first ? part.to(wide) : grad_weight_VD.add_(part);
+    const std::int64_t num_rows = transposed_VC.size(0);
+    const std::int64_t width = hidden_CD.size(1);
+    if (is_first) {
+      grad_weight_VD = at::empty({num_rows, width}, hidden_CD.options().dtype(wide));
+    }
+    // Some rows at a time: all of them in the narrow type would be half of the sum again.
+    constexpr std::int64_t block_elements = std::int64_t{1} << 25;
+    const std::int64_t block = std::max<std::int64_t>(1, block_elements / width);
+    for (std::int64_t begin = 0; begin < num_rows; begin += block) {
+      const std::int64_t size = std::min(block, num_rows - begin);
+      const at::Tensor part = at::mm(transposed_VC.narrow(0, begin, size), hidden_CD);
+      const at::Tensor sum = grad_weight_VD.narrow(0, begin, size);
+      is_first ? sum.copy_(part) : sum.add_(part);
+    }
   } else if (is_first) {
     grad_weight_VD = at::mm(transposed_VC, hidden_CD);
   } else {
@@ -179,8 +191,9 @@ struct HeadNode : torch::autograd::Function<HeadNode> {
     context->set_materialize_grads(false);
     context->saved_data["chunk"] = options.chunk;
     context->saved_data["temperature"] = options.temperature;
-    context->save_for_backward(
-        {hidden_TD, weight_VD, labels_T, out.lse_L, out.entropy_T, out.last_logits});
+    // Not a saved variable: those stay until the backward has ended.
+    context->saved_data[last_logits] = std::move(out.last_logits);
+    context->save_for_backward({hidden_TD, weight_VD, labels_T, out.lse_L, out.entropy_T});
     if (!options.entropy) return {out.log_prob_T};
     return {out.log_prob_T, out.entropy_T};
   }
@@ -190,7 +203,10 @@ struct HeadNode : torch::autograd::Function<HeadNode> {
     const auto saved = context->get_saved_variables();
     const auto& [hidden_TD, weight_VD, labels_T, lse_L, entropy_T] =
         std::tie(saved[0], saved[1], saved[2], saved[3], saved[4]);
-    at::Tensor logits_CV = saved[5];
+    const auto kept = context->saved_data.find(last_logits);
+    ISOCHRON_ASSERT(kept != context->saved_data.end());  // one backward for each forward
+    at::Tensor logits_CV = std::move(kept->second).toTensor();
+    context->saved_data.erase(kept);
     const std::int64_t chunk = context->saved_data["chunk"].toInt();
     const double temperature = context->saved_data["temperature"].toDouble();
     const LabelledRows rows(labels_T);
@@ -206,7 +222,6 @@ struct HeadNode : torch::autograd::Function<HeadNode> {
         return grad_T.defined() ? rows.take(grad_T, begin, size) / temperature : at::Tensor();
       };
       const at::Tensor hidden_CD = rows.take(hidden_TD, begin, size);
-      // The kept logits are overwritten, so torch rejects a second backward through this node.
       if (begin != last) logits_CV = logits_of(hidden_CD, weight_VD, temperature);
       to_gradient_(logits_CV,
                    {.labels_C = rows.take(labels_T, begin, size),
@@ -226,6 +241,9 @@ struct HeadNode : torch::autograd::Function<HeadNode> {
     if (grad_weight_VD.defined()) grad_weight_VD = grad_weight_VD.to(weight_VD.scalar_type());
     return {grad_hidden_TD, grad_weight_VD, {}, {}};
   }
+
+ private:
+  static constexpr const char* last_logits = "last_logits";
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "isochron/cost/memory.h"
 #include "isochron/engine/data/data_order.h"
+#include "isochron/engine/model/activation_memory.h"
 #include "isochron/engine/model/model_config.h"
 #include "isochron/engine/train/planning.h"
 #include "isochron/engine/train/training_data.h"
@@ -53,15 +54,18 @@ void plan_first_steps(const Recipe& recipe, const TrainingData& data, const Cost
 ExpectedMemory expected_memory(const Recipe& recipe, const ModelShape& model, std::int32_t ranks,
                                Tokens tokens, const std::optional<Hardware>& hardware) {
   const std::int64_t parameters = num_parameters(model);
-  // The formulas of cost/memory.h count bfloat16, 2 bytes an element.
-  const std::int64_t width = resolved_precision(recipe) == Precision::float32 ? 2 : 1;
+  const std::int64_t width = element_bytes(recipe);
+  const ActivationBytes bytes = activation_bytes(model, recipe.engine.recompute, width);
   ExpectedMemory memory = {
-      .weights = 2 * width * parameters,
+      .weights = width * parameters,
       .gradients = 4 * parameters,
       .optimizer = state_bytes(parameters, ranks) - 6 * parameters,
-      .activations = width * tokens * activation_bytes_per_token(model, recipe.engine.recompute),
-      .logits = logits_bytes(model, std::min(tokens, recipe.engine.loss_chunk)),
+      .activations = tokens * bytes.kept,
+      .working = std::max(tokens * bytes.working,
+                          head_bytes(model, std::min(tokens, recipe.engine.loss_chunk), width)),
       .reserve = hardware ? hardware->hbm_bytes / 10 : 0};
+  // That of a tied head waits for that of the embedding.
+  if (model.tied_head) memory.gradients += width * model.vocabulary * model.hidden;
   return memory;
 }
 
@@ -111,9 +115,9 @@ std::string to_text(const DryRun& run) {
   const ExpectedMemory& memory = run.memory;
   text += fmt::format(
       "memory of a device\n  weights     {}\n  gradients   {}\n  optimizer   {}\n  activations {}\n"
-      "  logits      {}\n  reserve     {}\n  expected    {}\n",
+      "  working set {}\n  reserve     {}\n  expected    {}\n",
       gib(memory.weights), gib(memory.gradients), gib(memory.optimizer), gib(memory.activations),
-      gib(memory.logits), gib(memory.reserve), gib(memory.total()));
+      gib(memory.working), gib(memory.reserve), gib(memory.total()));
   if (run.hardware) {
     text += fmt::format("  {:<11} {}: {}\n", run.hardware->name, gib(run.hardware->hbm_bytes),
                         run.fits() ? "it fits" : "too small");

@@ -9,6 +9,7 @@
 
 #include "isochron/core/require.h"
 #include "isochron/cost/analytic.h"
+#include "isochron/engine/model/activation_memory.h"
 #include "isochron/files/mapped_file.h"
 
 namespace isochron {
@@ -48,14 +49,19 @@ std::optional<Hardware> find_rank_hardware(const Recipe& recipe, std::int32_t lo
 
 CostModel planning_cost(const Recipe& recipe, const ModelShape& model,
                         const std::optional<Hardware>& hardware) {
-  if (const auto& cost = recipe.engine.cost) {
-    const bool is_file = cost->find('/') != std::string::npos || cost->ends_with(".json");
-    return is_file ? cost_model_from_json(file_text(*cost)) : cost_preset(*cost);
+  CostModel cost;
+  if (const auto& given = recipe.engine.cost) {
+    const bool is_file = given->find('/') != std::string::npos || given->ends_with(".json");
+    cost = is_file ? cost_model_from_json(file_text(*given)) : cost_preset(*given);
+  } else {
+    require(hardware.has_value(), "recipe",
+            "the device is not known: engine.hardware must be one of {}, or engine.cost given",
+            fmt::join(hardware_names(), ", "));
+    cost = analytic_cost(model, *hardware, {.recompute = recipe.engine.recompute});
   }
-  require(hardware.has_value(), "recipe",
-          "the device is not known: engine.hardware must be one of {}, or engine.cost given",
-          fmt::join(hardware_names(), ", "));
-  return analytic_cost(model, *hardware, {.recompute = recipe.engine.recompute});
+  cost.activation_bytes_per_token = static_cast<double>(
+      activation_bytes(model, recipe.engine.recompute, element_bytes(recipe)).peak());
+  return cost;
 }
 
 Tokens microbatch_capacity(const DataOptions& data, Tokens longest) {
@@ -73,6 +79,10 @@ PlanOptions plan_options(const Recipe& recipe) {
 Precision resolved_precision(const Recipe& recipe) {
   if (recipe.engine.dtype != Precision::automatic) return recipe.engine.dtype;
   return recipe.trainer.device == DeviceKind::cuda ? Precision::bfloat16 : Precision::float32;
+}
+
+std::int64_t element_bytes(const Recipe& recipe) {
+  return resolved_precision(recipe) == Precision::bfloat16 ? 2 : 4;
 }
 
 std::string file_text(const std::string& path) {

@@ -18,8 +18,8 @@ namespace isochron {
 [[nodiscard]] std::optional<Hardware> find_rank_hardware(const Recipe& recipe,
                                                          std::int32_t local_ranks);
 
-// What the planner counts with: engine.cost, or the analytic model. Throws std::invalid_argument if
-// neither engine.cost nor the hardware says anything.
+// What the planner counts with: engine.cost, or the analytic model; with the activation bytes of
+// this engine. Throws std::invalid_argument if neither engine.cost nor the hardware says anything.
 [[nodiscard]] CostModel planning_cost(const Recipe& recipe, const ModelShape& model,
                                       const std::optional<Hardware>& hardware);
 
@@ -32,6 +32,7 @@ namespace isochron {
 
 // The precision that `auto` means on the device.
 [[nodiscard]] Precision resolved_precision(const Recipe& recipe);
+[[nodiscard]] std::int64_t element_bytes(const Recipe& recipe);
 
 // All of a text file. Throws std::runtime_error if it is missing.
 [[nodiscard]] std::string file_text(const std::string& path);
