@@ -62,7 +62,7 @@ AttentionBlock::Gradient AttentionBlock::backward(const at::Tensor& grad_TD, Kep
     const Heads grads = split(grad_qkv_TE, {});
     attention.backward(output.grad_input_TD(grad_TD).view_as(kept.attention.out_TNH), input.q_TNH,
                        input.k_TGH, input.v_TGH, kept.attention,
-                       {.q_TNH = grads.q_TNH, .k_TGH = grads.k_TGH, .v_TGH = grads.v_TGH});
+                       {.q_TNH = grads.q_TNH, .k_SGH = grads.k_TGH, .v_SGH = grads.v_TGH});
   }
   kept.attention = {};
   kept.rotated.reset();
