@@ -5,7 +5,8 @@
 //   norm        gradients of result and input, the input; copies of them in fp32
 //   mlp         gradients of its result and of the product, the product itself if it is not kept
 //   attention   gradients of the results of both blocks, of the heads' output and of q, k and v,
-//               these once more from the kernel; nothing of the mlp
+//               these once more from the kernel, and all of them again while ranks exchange heads;
+//               nothing of the mlp
 //
 // With Recompute::full the inputs of the layers stand beside one layer with its parts as above.
 
@@ -27,7 +28,8 @@ struct Widths {
   std::int64_t norm_scratch;  // of the backward of a norm
   std::int64_t mlp_scratch;   // of the backward of the SwiGLU product
   std::int64_t kernel;        // gradients of q, k and v as the attention kernel makes them
-  std::int64_t bookkeeping;   // token, label, weight, angles
+  std::int64_t exchange;     // q, k, v, output and gradients of a share of the heads, of all tokens
+  std::int64_t bookkeeping;  // token, label, weight, angles
 
   Widths(const ModelShape& shape, std::int64_t element_bytes) {
     const std::int64_t wide_bytes = std::max<std::int64_t>(element_bytes, 4);  // of sums
@@ -39,6 +41,7 @@ struct Widths {
     rotated = shape.qk_norm ? query + kv_heads : 0;
     rstd = wide_bytes;
     lse = wide_bytes * shape.heads;
+    exchange = 4 * query + 2 * key_value;
     bookkeeping = 32 + wide_bytes * shape.head_dim;
     if (element_bytes < 4) {
       norm_scratch = 3 * wide_bytes * shape.hidden;
@@ -63,7 +66,7 @@ ActivationBytes layer_bytes(const Widths& width, bool keeps_all) {
   const std::int64_t product = width.hidden + width.ffn + width.mlp_scratch -  //
                                (keeps_all ? width.ffn : 0);
   const std::int64_t mlp_norm = 2 * width.hidden + width.norm_scratch - 2 * width.ffn;
-  const std::int64_t heads = 2 * width.hidden + width.query + qkv + width.kernel +
+  const std::int64_t heads = 2 * width.hidden + width.query + qkv + width.kernel + width.exchange +
                              (keeps_all ? 0 : width.rotated) - mlp_kept;
   const std::int64_t attention_norm =
       3 * width.hidden + width.norm_scratch - width.query - mlp_kept;
