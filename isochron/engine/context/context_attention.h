@@ -12,7 +12,8 @@ namespace isochron {
 
 struct ContextOptions {
   // Keys and values are gathered for as many heads at a time as fit into this many bytes, one head
-  // at least. The next heads travel while these are computed.
+  // at least. The next heads travel while these are computed, and the gradients of those before:
+  // in all there are six times as many bytes at most.
   std::int64_t gather_bytes = std::int64_t{32} << 20;
 };
 

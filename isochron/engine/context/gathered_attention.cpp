@@ -111,16 +111,16 @@ at::Tensor GatheredAttention::finish_gather(Gather gather) const {
   return gather.all.index_select(0, seen_S_);
 }
 
-// Calls compute(heads, keys and values) for all heads in order.
+// Calls compute(heads, keys and values) for all heads in order, and hands the tensor over.
 template <class Compute>
 void GatheredAttention::for_each_part(const at::Tensor& q_TNH, const at::Tensor& k_TGH,
                                       const at::Tensor& v_TGH, Compute compute) const {
   const std::vector<Heads> parts = head_parts(q_TNH, k_TGH);
   Gather next = start_gather(k_TGH, v_TGH, parts.front());
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const at::Tensor kv_S2GH = finish_gather(std::move(next));
+    at::Tensor kv_S2GH = finish_gather(std::move(next));
     if (i + 1 < parts.size()) next = start_gather(k_TGH, v_TGH, parts[i + 1]);
-    compute(parts[i], kv_S2GH);
+    compute(parts[i], std::move(kv_S2GH));
   }
 }
 
@@ -155,8 +155,8 @@ void GatheredAttention::backward(const at::Tensor& grad_out_TNH, const at::Tenso
   };
 
   Sum last;
-  for_each_part(q_TNH, k_TGH, v_TGH, [&](const Heads& heads, const at::Tensor& kv_S2GH) {
-    const at::Tensor grad_kv_S2GH = at::empty_like(kv_S2GH);
+  for_each_part(q_TNH, k_TGH, v_TGH, [&](const Heads& heads, at::Tensor kv_S2GH) {
+    at::Tensor grad_kv_S2GH = at::empty_like(kv_S2GH);
     local_->backward(
         heads.of_queries(grad_out_TNH), heads.of_queries(q_TNH), kv_S2GH.select(1, 0),
         kv_S2GH.select(1, 1),
@@ -164,14 +164,18 @@ void GatheredAttention::backward(const at::Tensor& grad_out_TNH, const at::Tenso
         {.q_TNH = heads.of_queries(gradients.q_TNH),
          .k_SGH = grad_kv_S2GH.select(1, 0),
          .v_SGH = grad_kv_S2GH.select(1, 1)});
+    // The sum before this one has travelled during the computation; its memory goes first.
+    kv_S2GH.reset();
+    finish(std::exchange(last, {}));
     const std::int64_t num_held = k_TGH.size(0);
-    Sum sum = {.heads = heads, .all = {}, .own = {}, .pending = {}};
-    sum.all =
-        at::zeros({group_.size() * num_held, 2, heads.num_kv, k_TGH.size(2)}, kv_S2GH.options());
-    sum.all.index_add_(0, seen_S_, grad_kv_S2GH);
-    sum.own = sum.all.narrow(0, group_.rank() * num_held, num_held);
-    sum.pending = group_.reduce_scatter_sum(sum.own, sum.all, "sum gradients of keys and values");
-    finish(std::exchange(last, std::move(sum)));
+    last.heads = heads;
+    last.all = at::zeros({group_.size() * num_held, 2, heads.num_kv, k_TGH.size(2)},
+                         grad_kv_S2GH.options());
+    last.all.index_add_(0, seen_S_, grad_kv_S2GH);
+    grad_kv_S2GH.reset();
+    last.own = last.all.narrow(0, group_.rank() * num_held, num_held);
+    last.pending =
+        group_.reduce_scatter_sum(last.own, last.all, "sum gradients of keys and values");
   });
   finish(std::move(last));
 }

@@ -47,6 +47,7 @@ std::vector<at::Tensor> HeadAttention::tokens_for_heads(const std::vector<at::Te
   }
   at::Tensor received = at::empty_like(sent);
   group_.all_to_all(received, sent, "exchange tokens for heads")->wait();
+  sent.reset();
   const at::Tensor ordered = received.flatten(0, 1).index_select(0, order_);
   std::vector<at::Tensor> whole;
   first = 0;
@@ -96,13 +97,14 @@ AttentionOutput HeadAttention::forward(const at::Tensor& q_TNH, const at::Tensor
 void HeadAttention::backward(const at::Tensor& grad_out_TNH, const at::Tensor& q_TNH,
                              const at::Tensor& k_TGH, const at::Tensor& v_TGH,
                              const AttentionOutput& output, const Gradients& gradients) const {
-  const std::vector<at::Tensor> whole =
+  std::vector<at::Tensor> whole =
       tokens_for_heads({q_TNH, k_TGH, v_TGH, output.out_TNH, grad_out_TNH});
   const Gradients grads = {.q_TNH = at::empty_like(whole[0]),
                            .k_SGH = at::empty_like(whole[1]),
                            .v_SGH = at::empty_like(whole[2])};
   local_->backward(whole[4], whole[0], whole[1], whole[2],
                    {.out_TNH = whole[3], .lse_NT = output.lse_NT}, grads);
+  whole.clear();
   heads_for_tokens({grads.q_TNH, grads.k_SGH, grads.v_SGH},
                    {gradients.q_TNH, gradients.k_SGH, gradients.v_SGH});
 }

@@ -120,12 +120,13 @@ Engine::ForwardResult Engine::forward(const StepPlan& plan, const Turn& turn,
                                       const Update& update) {
   const auto scope = tracer_.scope("forward", turn.slot);
   const Microbatch microbatch = microbatch_of(*turn.group, update.rows, Labels::weighted);
-  ForwardResult result;
-  result.hidden_TD = hidden_TD(plan, *turn.group, microbatch);
+  at::Tensor states_TD = hidden_TD(plan, *turn.group, microbatch);
   const TokenOutputs outputs =
-      token_outputs(result.hidden_TD, model_.head_weight(), microbatch.labels_T, options_.head);
+      token_outputs(states_TD, model_.head_weight(), microbatch.labels_T, options_.head);
   const at::Tensor loss_T = update.loss(outputs);
+  ForwardResult result;
   result.loss = loss_T.mul(microbatch.weights_T.to(loss_T.scalar_type())).sum();
+  if (!result.loss.requires_grad()) result.hidden_TD = std::move(states_TD);
   return result;
 }
 

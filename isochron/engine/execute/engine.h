@@ -121,8 +121,8 @@ class Engine {
                                          Labels labels) const;
   [[nodiscard]] at::Tensor hidden_TD(const StepPlan& plan, const ContextGroup& group,
                                      const Microbatch& microbatch);
-  // The hidden states stay reachable for the backward of a shard whose loss does not depend on
-  // them.
+  // The hidden states of a shard whose loss does not depend on them, for its backward; undefined
+  // otherwise.
   struct ForwardResult {
     at::Tensor loss, hidden_TD;
   };

@@ -3,9 +3,9 @@
 //   forward   for each chunk: logits = hidden W^T, their log-sum-exp, the logit of the label
 //   backward  for each chunk, last first: logits again, their gradient, then two products
 //
-// The logits of the last chunk stay until the backward, which starts with them: there they would
-// have to exist again, so this costs no memory at the peak and saves one product in n chunks. Rows
-// without a label are never multiplied.
+// The logits of the last chunk stay until the backward, which starts with them and frees them:
+// there they would have to exist again, so this costs no memory at the peak and saves one product
+// in n chunks. Rows without a label are never multiplied.
 
 #include "isochron/engine/loss/token_outputs.h"
 
@@ -75,8 +75,20 @@ void add_weight_gradient_(at::Tensor& grad_weight_VD, const at::Tensor& grad_log
       at::addmm_out(grad_weight_VD, grad_weight_VD, transposed_VC, hidden_CD, wide);
     }
   } else if (hidden_CD.scalar_type() != wide) {
-    const at::Tensor part = at::mm(transposed_VC, hidden_CD);
-    grad_weight_VD = is_first ? part.to(wide) : grad_weight_VD.add_(part);
+    const std::int64_t num_rows = transposed_VC.size(0);
+    const std::int64_t width = hidden_CD.size(1);
+    if (is_first) {
+      grad_weight_VD = at::empty({num_rows, width}, hidden_CD.options().dtype(wide));
+    }
+    // Some rows at a time: all of them in the narrow type would be half of the sum again.
+    constexpr std::int64_t block_elements = std::int64_t{1} << 25;
+    const std::int64_t block = std::max<std::int64_t>(1, block_elements / width);
+    for (std::int64_t begin = 0; begin < num_rows; begin += block) {
+      const std::int64_t size = std::min(block, num_rows - begin);
+      const at::Tensor part = at::mm(transposed_VC.narrow(0, begin, size), hidden_CD);
+      const at::Tensor sum = grad_weight_VD.narrow(0, begin, size);
+      is_first ? sum.copy_(part) : sum.add_(part);
+    }
   } else if (is_first) {
     grad_weight_VD = at::mm(transposed_VC, hidden_CD);
   } else {
@@ -120,8 +132,10 @@ struct HeadNode : torch::autograd::Function<HeadNode> {
     context->saved_data["chunk"] = options.chunk;
     context->saved_data["temperature"] = options.temperature;
     context->saved_data["count"] = rows.count;
+    // Not a saved variable: those stay until the backward has ended.
+    context->saved_data[last_logits] = std::move(out.last_logits);
     context->save_for_backward(
-        {hidden_TD, weight_VD, labels_T, out.lse_L, out.entropy_T, rows.index_L, out.last_logits});
+        {hidden_TD, weight_VD, labels_T, out.lse_L, out.entropy_T, rows.index_L});
     if (!options.entropy) return {out.log_prob_T};
     return {out.log_prob_T, out.entropy_T};
   }
@@ -131,7 +145,10 @@ struct HeadNode : torch::autograd::Function<HeadNode> {
     const auto saved = context->get_saved_variables();
     const auto& [hidden_TD, weight_VD, labels_T, lse_L, entropy_T] =
         std::tie(saved[0], saved[1], saved[2], saved[3], saved[4]);
-    at::Tensor logits_CV = saved[6];
+    const auto kept = context->saved_data.find(last_logits);
+    ISOCHRON_ASSERT(kept != context->saved_data.end());  // one backward for each forward
+    at::Tensor logits_CV = std::move(kept->second).toTensor();
+    context->saved_data.erase(kept);
     const std::int64_t chunk = context->saved_data["chunk"].toInt();
     const double temperature = context->saved_data["temperature"].toDouble();
     const LabelledRows rows = {.index_L = saved[5], .count = context->saved_data["count"].toInt()};
@@ -147,7 +164,6 @@ struct HeadNode : torch::autograd::Function<HeadNode> {
         return grad_T.defined() ? rows.take(grad_T, begin, size) / temperature : at::Tensor();
       };
       const at::Tensor hidden_CD = rows.take(hidden_TD, begin, size);
-      // Where the kept logits are overwritten, torch rejects a second backward through this node.
       if (begin != last) logits_CV = logits_of(hidden_CD, weight_VD, temperature);
       const at::ScalarType wide = logits_CV.scalar_type();
       const at::Tensor grad_logits = softmax_rows_backward(
@@ -168,6 +184,9 @@ struct HeadNode : torch::autograd::Function<HeadNode> {
     if (grad_weight_VD.defined()) grad_weight_VD = grad_weight_VD.to(weight_VD.scalar_type());
     return {grad_hidden_TD, grad_weight_VD, {}, {}};
   }
+
+ private:
+  static constexpr const char* last_logits = "last_logits";
 };
 
 }  // namespace

@@ -34,7 +34,6 @@ void rotate_heads_(const at::Tensor& heads_TMH, const RopeTable& table, Turn tur
                                                                const RopeTable& table);
 
 [[nodiscard]] at::Tensor swiglu_TF(const at::Tensor& gate_up_T2F);
-[[nodiscard]] at::Tensor swiglu_backward_T2F(const at::Tensor& grad_TF,
-                                             const at::Tensor& gate_up_T2F);
+void swiglu_backward_(const at::Tensor& gate_up_T2F, const at::Tensor& grad_TF);
 
 }  // namespace isochron::cpu

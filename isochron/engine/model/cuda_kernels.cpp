@@ -137,13 +137,11 @@ at::Tensor swiglu_TF(const at::Tensor& gate_up_T2F) {
   return out_TF;
 }
 
-at::Tensor swiglu_backward_T2F(const at::Tensor& grad_TF, const at::Tensor& gate_up_T2F) {
-  at::Tensor out_T2F = at::empty_like(gate_up_T2F);
+void swiglu_backward_(const at::Tensor& gate_up_T2F, const at::Tensor& grad_TF) {
   launch_like(gate_up_T2F, [&]<class T>(T, cudaStream_t stream) {
-    launch_swiglu_backward<T>(read<T>(grad_TF), read<T>(gate_up_T2F), write<T>(out_T2F),
-                              gate_up_T2F.size(0), gate_up_T2F.size(1) / 2, stream);
+    launch_swiglu_backward<T>(read<T>(grad_TF), write<T>(gate_up_T2F), gate_up_T2F.size(0),
+                              gate_up_T2F.size(1) / 2, stream);
   });
-  return out_T2F;
 }
 
 }  // namespace isochron::cuda

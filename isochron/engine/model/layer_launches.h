@@ -75,7 +75,7 @@ template <class T>
 void launch_swiglu(const T* gate_up_T2F, T* out_TF, std::int64_t tokens, std::int64_t width,
                    cudaStream_t stream);
 template <class T>
-void launch_swiglu_backward(const T* grad_TF, const T* gate_up_T2F, T* out_T2F, std::int64_t tokens,
+void launch_swiglu_backward(const T* grad_TF, T* gate_up_T2F, std::int64_t tokens,
                             std::int64_t width, cudaStream_t stream);
 
 }  // namespace isochron::cuda

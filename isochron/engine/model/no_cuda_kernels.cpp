@@ -27,6 +27,6 @@ HeadNormGradient norm_and_rotate_heads_backward_(const at::Tensor&, const at::Te
   reject_no_kernels();
 }
 at::Tensor swiglu_TF(const at::Tensor&) { reject_no_kernels(); }
-at::Tensor swiglu_backward_T2F(const at::Tensor&, const at::Tensor&) { reject_no_kernels(); }
+void swiglu_backward_(const at::Tensor&, const at::Tensor&) { reject_no_kernels(); }
 
 }  // namespace isochron::cuda

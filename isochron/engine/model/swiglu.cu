@@ -42,12 +42,12 @@ __global__ void swiglu_kernel(const T* __restrict__ gate_up, T* __restrict__ out
 }
 
 template <class T>
-__global__ void swiglu_backward_kernel(const T* __restrict__ grad, const T* __restrict__ gate_up,
-                                       T* __restrict__ out, std::int64_t width) {
+__global__ void swiglu_backward_kernel(const T* __restrict__ grad, T* __restrict__ gate_up,
+                                       std::int64_t width) {
   const std::int64_t column = column_of_thread();
   if (column >= width) return;
   const std::int64_t token = blockIdx.x;
-  const T* row = gate_up + token * 2 * width + column;
+  T* row = gate_up + token * 2 * width + column;
   const Eight g = load(grad + token * width + column);
   const Eight gate = load(row);
   const Eight up = load(row + width);
@@ -60,9 +60,8 @@ __global__ void swiglu_backward_kernel(const T* __restrict__ grad, const T* __re
     grad_up.x[i] = g.x[i] * silu;
     grad_gate.x[i] = g.x[i] * up.x[i] * (s + silu * (1.0f - s));
   }
-  T* out_row = out + token * 2 * width + column;
-  store(out_row, grad_gate);
-  store(out_row + width, grad_up);
+  store(row, grad_gate);
+  store(row + width, grad_up);
 }
 
 }  // namespace
@@ -76,18 +75,16 @@ void launch_swiglu(const T* gate_up_T2F, T* out_TF, std::int64_t tokens, std::in
 }
 
 template <class T>
-void launch_swiglu_backward(const T* grad_TF, const T* gate_up_T2F, T* out_T2F, std::int64_t tokens,
+void launch_swiglu_backward(const T* grad_TF, T* gate_up_T2F, std::int64_t tokens,
                             std::int64_t width, cudaStream_t stream) {
   if (tokens == 0) return;
   const Grid grid(tokens, width);
-  swiglu_backward_kernel<<<grid.blocks, grid.threads, 0, stream>>>(grad_TF, gate_up_T2F, out_T2F,
-                                                                   width);
+  swiglu_backward_kernel<<<grid.blocks, grid.threads, 0, stream>>>(grad_TF, gate_up_T2F, width);
 }
 
-#define ISOCHRON_INSTANTIATE(T)                                                               \
-  template void launch_swiglu<T>(const T*, T*, std::int64_t, std::int64_t, cudaStream_t);     \
-  template void launch_swiglu_backward<T>(const T*, const T*, T*, std::int64_t, std::int64_t, \
-                                          cudaStream_t);
+#define ISOCHRON_INSTANTIATE(T)                                                           \
+  template void launch_swiglu<T>(const T*, T*, std::int64_t, std::int64_t, cudaStream_t); \
+  template void launch_swiglu_backward<T>(const T*, T*, std::int64_t, std::int64_t, cudaStream_t);
 ISOCHRON_INSTANTIATE(float)
 ISOCHRON_INSTANTIATE(__nv_bfloat16)
 ISOCHRON_INSTANTIATE(__half)

@@ -6,6 +6,7 @@
 
 #include "isochron/cost/memory.h"
 #include "isochron/engine/data/data_order.h"
+#include "isochron/engine/model/activation_memory.h"
 #include "isochron/engine/model/model_config.h"
 #include "isochron/engine/train/planning.h"
 #include "isochron/engine/train/training_data.h"
@@ -31,13 +32,14 @@ ModelShape shape_in(const std::string& folder) {
 }
 
 // What attention over a group has beside the shards of this rank: keys and values of some heads of
-// all its tokens five times, as gathered, on their way, picked, with their gradients and the sums.
+// all its tokens six times: on their way, picked, their gradients, these from the kernel, and those
+// of the heads before as sent and received.
 std::int64_t exchange_bytes(const ModelShape& model, std::int64_t element_bytes,
                             std::int64_t group_size, Tokens tokens) {
   if (group_size == 1) return 0;
   constexpr std::int64_t gather_bytes = std::int64_t{32} << 20;  // of the heads of one gather
   const std::int64_t head = 2 * group_size * tokens * model.head_dim * element_bytes;
-  return 5 * head * std::clamp<std::int64_t>(gather_bytes / head, 1, model.kv_heads);
+  return 6 * head * std::clamp<std::int64_t>(gather_bytes / head, 1, model.kv_heads);
 }
 
 std::map<std::int64_t, std::int64_t> groups_of_size(const StepPlan& plan) {
@@ -85,16 +87,19 @@ ExpectedMemory expected_memory(const Recipe& recipe, const ModelShape& model, st
                                std::int32_t largest_group, Tokens tokens,
                                const std::optional<Hardware>& hardware) {
   const std::int64_t parameters = num_parameters(model);
-  // The formulas of cost/memory.h count bfloat16, 2 bytes an element.
-  const std::int64_t width = resolved_precision(recipe) == Precision::float32 ? 2 : 1;
+  const std::int64_t width = element_bytes(recipe);
+  const ActivationBytes bytes = activation_bytes(model, recipe.engine.recompute, width);
   ExpectedMemory memory = {
-      .weights = 2 * width * parameters,
+      .weights = width * parameters,
       .gradients = 4 * parameters,
       .optimizer = state_bytes(parameters, ranks) - 6 * parameters,
-      .activations = width * tokens * activation_bytes_per_token(model, recipe.engine.recompute),
-      .logits = logits_bytes(model, std::min(tokens, recipe.engine.loss_chunk)),
-      .context = exchange_bytes(model, 2 * width, largest_group, tokens),
+      .activations = tokens * bytes.kept,
+      .working = std::max(tokens * bytes.working,
+                          head_bytes(model, std::min(tokens, recipe.engine.loss_chunk), width)),
+      .context = exchange_bytes(model, width, largest_group, tokens),
       .reserve = hardware ? hardware->hbm_bytes / 10 : 0};
+  // That of a tied head waits for that of the embedding.
+  if (model.tied_head) memory.gradients += width * model.vocabulary * model.hidden;
   return memory;
 }
 
@@ -151,9 +156,9 @@ std::string to_text(const DryRun& run) {
   const ExpectedMemory& memory = run.memory;
   text += fmt::format(
       "memory of a device\n  weights     {}\n  gradients   {}\n  optimizer   {}\n  activations {}\n"
-      "  logits      {}\n  context     {}\n  reserve     {}\n  expected    {}\n",
+      "  working set {}\n  context     {}\n  reserve     {}\n  expected    {}\n",
       gib(memory.weights), gib(memory.gradients), gib(memory.optimizer), gib(memory.activations),
-      gib(memory.logits), gib(memory.context), gib(memory.reserve), gib(memory.total()));
+      gib(memory.working), gib(memory.context), gib(memory.reserve), gib(memory.total()));
   if (run.hardware) {
     text += fmt::format("  {:<11} {}: {}\n", run.hardware->name, gib(run.hardware->hbm_bytes),
                         run.fits() ? "it fits" : "too small");

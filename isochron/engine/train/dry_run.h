@@ -20,13 +20,13 @@ struct ExpectedMemory {
   std::int64_t weights = 0;
   std::int64_t gradients = 0;    // fp32
   std::int64_t optimizer = 0;    // this rank's share of fp32 weights and moments
-  std::int64_t activations = 0;  // of a full micro-batch
-  std::int64_t logits = 0;       // of a chunk of the loss
+  std::int64_t activations = 0;  // that a full micro-batch keeps for its backward
+  std::int64_t working = 0;      // of a layer's backward, or of a chunk of the loss
   std::int64_t context = 0;      // keys and values of a group of ranks, under way
   std::int64_t reserve = 0;      // a tenth of the device: allocator, workspaces, collectives
 
   [[nodiscard]] std::int64_t total() const {
-    return weights + gradients + optimizer + activations + logits + context + reserve;
+    return weights + gradients + optimizer + activations + working + context + reserve;
   }
 };
 

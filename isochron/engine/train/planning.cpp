@@ -10,6 +10,7 @@
 
 #include "isochron/core/require.h"
 #include "isochron/cost/analytic.h"
+#include "isochron/engine/model/activation_memory.h"
 #include "isochron/files/mapped_file.h"
 #include "isochron/step/step_plan.h"
 
@@ -84,7 +85,12 @@ CostModel named_cost(const std::string& name) {
 
 CostModel planning_cost(const Recipe& recipe, const ModelShape& model,
                         const std::optional<Hardware>& hardware) {
-  if (recipe.engine.cost) return named_cost(*recipe.engine.cost);
+  const auto with_activations = [&](CostModel cost) {
+    cost.activation_bytes_per_token = static_cast<double>(
+        activation_bytes(model, recipe.engine.recompute, element_bytes(recipe)).peak());
+    return cost;
+  };
+  if (recipe.engine.cost) return with_activations(named_cost(*recipe.engine.cost));
   require(hardware.has_value(), "recipe",
           "the device is not known: engine.hardware must be one of {}, or engine.cost given",
           fmt::join(hardware_names(), ", "));
@@ -97,12 +103,11 @@ CostModel planning_cost(const Recipe& recipe, const ModelShape& model,
   // The formulas count bfloat16, 2 bytes an element.
   if (resolved_precision(recipe) == Precision::float32) {
     for (ContextCost& context : cost.context) context.bytes_per_token *= 2;
-    cost.activation_bytes_per_token *= 2;
   }
   if (recipe.trainer.device == DeviceKind::cpu && !recipe.engine.hardware) {
     use_gloo_links(cost, model.layers);
   }
-  return cost;
+  return with_activations(std::move(cost));
 }
 
 Tokens microbatch_capacity(const Recipe& recipe, Tokens longest) {
@@ -138,6 +143,10 @@ std::int32_t threads_of_rank(const ExecutionOptions& engine, std::int32_t local_
 Precision resolved_precision(const Recipe& recipe) {
   if (recipe.engine.dtype != Precision::automatic) return recipe.engine.dtype;
   return recipe.trainer.device == DeviceKind::cuda ? Precision::bfloat16 : Precision::float32;
+}
+
+std::int64_t element_bytes(const Recipe& recipe) {
+  return resolved_precision(recipe) == Precision::bfloat16 ? 2 : 4;
 }
 
 std::string file_text(const std::string& path) {

@@ -23,8 +23,8 @@ namespace isochron {
 
 // What the planner counts with: engine.cost, or the analytic model with both exchanges of keys and
 // values, in the precision of the recipe; on a cpu that is not named over the links that Gloo has
-// between processes. Throws std::invalid_argument if neither engine.cost nor
-// the hardware says anything.
+// between processes. Activation bytes are always those of the engine. Throws std::invalid_argument
+// if neither engine.cost nor the hardware says anything.
 [[nodiscard]] CostModel planning_cost(const Recipe& recipe, const ModelShape& model,
                                       const std::optional<Hardware>& hardware);
 
@@ -43,6 +43,7 @@ namespace isochron {
 
 // The precision that `auto` means on the device.
 [[nodiscard]] Precision resolved_precision(const Recipe& recipe);
+[[nodiscard]] std::int64_t element_bytes(const Recipe& recipe);
 
 // All of a text file. Throws std::runtime_error if it is missing.
 [[nodiscard]] std::string file_text(const std::string& path);
