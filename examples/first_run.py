@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 
-STEPS = 40
+STEPS = 32
 BATCH = 16
 LONGEST = 4096  # tokens of a row, and of a micro-batch where nobody shares rows
 MODEL = {"hidden_size": 192, "intermediate_size": 512, "num_hidden_layers": 4,
