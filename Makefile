@@ -7,7 +7,7 @@
 PYTHON ?= python3
 JOBS ?= $(shell nproc)
 LENGTHS ?= $(wildcard ../shared/lengths)
-SOURCES = git ls-files '*.h' '*.cpp'
+SOURCES = git ls-files '*.h' '*.cpp' '*.cu' '*.cuh'
 export CCACHE_SLOPPINESS := pch_defines,time_macros
 # Paths relative to the tree: a second clone finds what the first one compiled.
 export CCACHE_BASEDIR := $(CURDIR)
