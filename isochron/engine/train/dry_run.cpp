@@ -39,12 +39,8 @@ std::int64_t exchange_bytes(const ModelShape& model, std::int64_t element_bytes,
                             std::int64_t group_size, Tokens tokens) {
   if (group_size == 1) return 0;
   const std::int64_t head = 2 * group_size * tokens * model.head_dim * element_bytes;
-<<<<<<< HEAD
-  return 6 * head * std::clamp<std::int64_t>(gather_bytes / head, 1, model.kv_heads);
-=======
-  return 5 * head *
+  return 6 * head *
          std::clamp<std::int64_t>(ContextOptions{}.gather_bytes / head, 1, model.kv_heads);
->>>>>>> trainer
 }
 
 std::map<std::int64_t, std::int64_t> groups_of_size(const StepPlan& plan) {
