@@ -18,6 +18,7 @@ void bind_flops(nb::module_& module);
 void bind_hardware(nb::module_& module);
 void bind_karmarkar_karp(nb::module_& module);
 void bind_layout(nb::module_& module);
+void bind_megatron(nb::module_& module);
 void bind_model_shape(nb::module_& module);
 void bind_pack(nb::module_& module);
 void bind_pad(nb::module_& module);

@@ -43,6 +43,7 @@ NB_MODULE(_planner, module) {
   bind_padding_row(module);
   bind_simulate(module);
   bind_plan(module);
+  bind_megatron(module);
   bind_layout(module);
   bind_check(module);
   bind_report(module);

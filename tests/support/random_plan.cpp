@@ -242,7 +242,8 @@ class Draft {
                                      ? 1
                                      : number(1, max_unit);
       const std::int64_t size = chance(3) ? pick(sizes_) : sizes_.front();
-      const Tokens limit = longest(size, keep == KeepGroups::microbatch ? count : 1);
+      const Tokens limit = std::min(longest(size, keep == KeepGroups::microbatch ? count : 1),
+                                    shape_.longest.value_or(max_length));
       std::vector<SequenceId> ids = add_unit(count, limit, false);
       if (is_over) {
         Tokens& length = plan_.batch.lengths[ids.back().index()];

@@ -22,6 +22,7 @@ struct RandomPlanShape {
   std::optional<std::int32_t> stages = {};
   std::optional<std::int32_t> virtual_ = {};
   std::optional<Tokens> capacity = {};  // a multiple of 24 * tensor_parallel
+  std::optional<Tokens> longest = {};   // sequence; else what its ranks hold
   std::optional<CostModel> cost = {};   // one that admits every group of ranks
   std::int32_t num_sequences = 40;      // at most; with Short::error and Short::drop as needed
 };

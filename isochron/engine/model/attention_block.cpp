@@ -46,12 +46,11 @@ at::Tensor AttentionBlock::result_TD(const Kept& kept) const {
   return output.forward_add(kept.attention.out_TNH.flatten(1), kept.x_TD);
 }
 
-AttentionBlock::Gradient AttentionBlock::backward(const at::Tensor& grad_TD, const Kept& kept,
+AttentionBlock::Gradient AttentionBlock::backward(const at::Tensor& grad_TD, Kept kept,
                                                   const RopeTable& table,
                                                   const Attention& attention) const {
-  const at::Tensor out_TQ = kept.attention.out_TNH.flatten(1);
   std::vector<at::Tensor> output_gradients;
-  output.add_gradients(grad_TD, out_TQ, output_gradients);
+  output.add_gradients(grad_TD, kept.attention.out_TNH.flatten(1), output_gradients);
 
   at::Tensor grad_qkv_TE = at::empty_like(kept.qkv_TE);
   {
@@ -63,8 +62,10 @@ AttentionBlock::Gradient AttentionBlock::backward(const at::Tensor& grad_TD, con
     const Heads grads = split(grad_qkv_TE, {});
     attention.backward(output.grad_input_TD(grad_TD).view_as(kept.attention.out_TNH), input.q_TNH,
                        input.k_TGH, input.v_TGH, kept.attention,
-                       {.q_TNH = grads.q_TNH, .k_TGH = grads.k_TGH, .v_TGH = grads.v_TGH});
+                       {.q_TNH = grads.q_TNH, .k_SGH = grads.k_TGH, .v_SGH = grads.v_TGH});
   }
+  kept.attention = {};
+  kept.rotated.reset();
   HeadNormGradient head_norms;
   const at::Tensor grad_query_key = query_key_heads(grad_qkv_TE);
   if (head_norm.is_used()) {
@@ -74,14 +75,20 @@ AttentionBlock::Gradient AttentionBlock::backward(const at::Tensor& grad_TD, con
     rotate_heads_back_(grad_query_key, table);
   }
 
+  kept.qkv_TE.reset();
+  std::vector<at::Tensor> qkv_gradients;
+  qkv.add_gradients(
+      grad_qkv_TE,
+      kept.normed_TD.defined() ? kept.normed_TD : rms_norm_again(kept.x_TD, kept.rstd_T, norm_D),
+      qkv_gradients);
+  kept.normed_TD.reset();
+  const at::Tensor grad_normed_TD = qkv.grad_input_TD(grad_qkv_TE);
+  RmsNormGradient norm = rms_norm_backward(grad_normed_TD, kept.x_TD, kept.rstd_T, norm_D, grad_TD);
+
   Gradient gradient;
-  const at::Tensor normed_TD =
-      kept.normed_TD.defined() ? kept.normed_TD : rms_norm_again(kept.x_TD, kept.rstd_T, norm_D);
-  RmsNormGradient norm =
-      rms_norm_backward(qkv.grad_input_TD(grad_qkv_TE), kept.x_TD, kept.rstd_T, norm_D, grad_TD);
   gradient.x_TD = std::move(norm.x_RD);
   gradient.parameters.push_back(std::move(norm.weight_D));
-  qkv.add_gradients(grad_qkv_TE, normed_TD, gradient.parameters);
+  std::move(qkv_gradients.begin(), qkv_gradients.end(), std::back_inserter(gradient.parameters));
   if (head_norm.is_used()) {
     gradient.parameters.push_back(std::move(head_norms.q_H));
     gradient.parameters.push_back(std::move(head_norms.k_H));

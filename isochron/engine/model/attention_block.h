@@ -44,8 +44,9 @@ struct AttentionBlock {
   [[nodiscard]] Kept keep(const at::Tensor& x_TD, const RopeTable& table,
                           const Attention& attention, Recompute recompute) const;
   [[nodiscard]] at::Tensor result_TD(const Kept& kept) const;
-  [[nodiscard]] Gradient backward(const at::Tensor& grad_TD, const Kept& kept,
-                                  const RopeTable& table, const Attention& attention) const;
+  // Uses `kept` up: each tensor goes as soon as nothing needs it any more.
+  [[nodiscard]] Gradient backward(const at::Tensor& grad_TD, Kept kept, const RopeTable& table,
+                                  const Attention& attention) const;
 
  private:
   struct Heads {

@@ -272,32 +272,28 @@ at::Tensor swiglu_TF(const at::Tensor& gate_up_T2F) {
   return out_TF;
 }
 
-at::Tensor swiglu_backward_T2F(const at::Tensor& grad_TF, const at::Tensor& gate_up_T2F) {
+void swiglu_backward_(const at::Tensor& gate_up_T2F, const at::Tensor& grad_TF) {
   const std::int64_t width = gate_up_T2F.size(1) / 2;
-  at::Tensor out_T2F = at::empty_like(gate_up_T2F);
   AT_DISPATCH_FLOATING_TYPES(gate_up_T2F.scalar_type(), "swiglu_backward", [&] {
     const auto* grad = grad_TF.const_data_ptr<scalar_t>();
-    const auto* gate = gate_up_T2F.const_data_ptr<scalar_t>();
-    auto* out = out_T2F.mutable_data_ptr<scalar_t>();
+    auto* gate = gate_up_T2F.mutable_data_ptr<scalar_t>();
     for_blocks(gate_up_T2F.size(0), [&](std::int64_t, std::int64_t first, std::int64_t end) {
       const at::NoGradGuard no_grad;  // of this thread
       std::vector<scalar_t> sigmoids(static_cast<std::size_t>((end - first) * width));
       sigmoid_into(sigmoids.data(), gate + first * 2 * width, end - first, width, 2 * width);
       for (std::int64_t t = first; t < end; ++t) {
         const scalar_t* __restrict s = sigmoids.data() + (t - first) * width;
-        const scalar_t* __restrict g = gate + t * 2 * width;
         const scalar_t* __restrict d = grad + t * width;
-        scalar_t* __restrict out_gate = out + t * 2 * width;
-        scalar_t* __restrict out_up = out_gate + width;
+        scalar_t* __restrict g = gate + t * 2 * width;
+        scalar_t* __restrict u = g + width;
         for (std::int64_t i = 0; i < width; ++i) {
           const scalar_t silu = g[i] * s[i];
-          out_up[i] = d[i] * silu;
-          out_gate[i] = d[i] * g[i + width] * (s[i] + silu * (1 - s[i]));
+          g[i] = d[i] * u[i] * (s[i] + silu * (1 - s[i]));
+          u[i] = d[i] * silu;
         }
       }
     });
   });
-  return out_T2F;
 }
 
 }  // namespace isochron::cpu

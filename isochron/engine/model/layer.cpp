@@ -7,36 +7,28 @@
 #include <ATen/core/ivalue.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <optional>
+#include <utility>
+
+#include "isochron/core/require.h"
+
 namespace isochron {
 
 namespace {
 
-// The rest of a node's state, beside its tensors.
+struct KeptLayer {
+  AttentionBlock::Kept attention;
+  MlpBlock::Kept mlp;
+};
+
+// The state of a node. The kept tensors are its own, not those of autograd, which would hold them
+// until the backward has ended: so each goes as soon as the backward has used it.
 struct Call : torch::CustomClassHolder {
   Call(std::shared_ptr<const Layer> layer_, std::shared_ptr<const ForwardPass> pass_)
       : layer(std::move(layer_)), pass(std::move(pass_)) {}
   std::shared_ptr<const Layer> layer;
   std::shared_ptr<const ForwardPass> pass;
-};
-
-struct KeptLayer {
-  AttentionBlock::Kept attention;
-  MlpBlock::Kept mlp;
-
-  [[nodiscard]] std::vector<at::Tensor*> tensors() {
-    return {&attention.x_TD,
-            &attention.rstd_T,
-            &attention.normed_TD,
-            &attention.qkv_TE,
-            &attention.rotated,
-            &attention.attention.out_TNH,
-            &attention.attention.lse_NT,
-            &mlp.x_TD,
-            &mlp.rstd_T,
-            &mlp.normed_TD,
-            &mlp.gate_up_T2F,
-            &mlp.product_TF};
-  }
+  std::optional<KeptLayer> kept;  // from the forward to the backward
 };
 
 KeptLayer keep(const at::Tensor& x_TD, const Call& call, Recompute recompute) {
@@ -61,42 +53,32 @@ struct LayerNode : torch::autograd::Function<LayerNode> {
                             at::TensorList /*parameters*/, const c10::intrusive_ptr<Call>& call) {
     context->saved_data["call"] = at::IValue::make_capsule(call);
     if (call->pass->recompute == Recompute::full) {
-      context->save_for_backward({x_TD});
+      call->kept.emplace().attention.x_TD = x_TD.detach();
       return run(x_TD, *call);
     }
-    KeptLayer kept = keep(x_TD, *call, call->pass->recompute);
-    std::vector<at::Tensor> saved;
-    for (const at::Tensor* tensor : kept.tensors()) saved.push_back(*tensor);
-    context->save_for_backward(std::move(saved));
-    return call->layer->mlp.result_TD(kept.mlp);
+    call->kept = keep(x_TD.detach(), *call, call->pass->recompute);
+    return call->layer->mlp.result_TD(call->kept->mlp);
   }
 
   static std::vector<at::Tensor> backward(torch::autograd::AutogradContext* context,
                                           std::vector<at::Tensor> grads) {
     const auto call =
         c10::static_intrusive_pointer_cast<Call>(context->saved_data["call"].toCapsule());
-    KeptLayer kept = restore(context->get_saved_variables(), *call);
-    MlpBlock::Gradient mlp = call->layer->mlp.backward(grads[0].contiguous(), kept.mlp);
-    kept.mlp = {};
+    ISOCHRON_ASSERT(call->kept.has_value());  // one backward for each forward
+    KeptLayer kept = *std::exchange(call->kept, std::nullopt);
+    if (call->pass->recompute == Recompute::full) {
+      // What is cheap to compute a third time is not worth its memory here either.
+      kept = keep(kept.attention.x_TD, *call, Recompute::selective);
+    }
+    MlpBlock::Gradient mlp = call->layer->mlp.backward(grads[0].contiguous(), std::move(kept.mlp));
     AttentionBlock::Gradient attention = call->layer->attention.backward(
-        mlp.x_TD, kept.attention, call->pass->table, *call->pass->attention);
+        mlp.x_TD, std::move(kept.attention), call->pass->table, *call->pass->attention);
     std::vector<at::Tensor> result = {std::move(attention.x_TD)};
     for (auto* gradients : {&attention.parameters, &mlp.parameters}) {
       std::move(gradients->begin(), gradients->end(), std::back_inserter(result));
     }
     result.emplace_back();  // of `call`
     return result;
-  }
-
- private:
-  static KeptLayer restore(std::vector<at::Tensor> saved, const Call& call) {
-    if (call.pass->recompute == Recompute::full) {
-      return keep(saved.front(), call, Recompute::none);
-    }
-    KeptLayer kept;
-    const std::vector<at::Tensor*> places = kept.tensors();
-    for (std::size_t i = 0; i < places.size(); ++i) *places[i] = std::move(saved[i]);
-    return kept;
   }
 };
 

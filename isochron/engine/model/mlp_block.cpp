@@ -25,22 +25,31 @@ at::Tensor MlpBlock::result_TD(const Kept& kept) const {
                           kept.x_TD);
 }
 
-MlpBlock::Gradient MlpBlock::backward(const at::Tensor& grad_TD, const Kept& kept) const {
+MlpBlock::Gradient MlpBlock::backward(const at::Tensor& grad_TD, Kept kept) const {
   std::vector<at::Tensor> down_gradients;
   down.add_gradients(grad_TD,
                      kept.product_TF.defined() ? kept.product_TF : swiglu_TF(kept.gate_up_T2F),
                      down_gradients);
-  const at::Tensor grad_gate_up_T2F =
-      swiglu_backward_T2F(down.grad_input_TD(grad_TD), kept.gate_up_T2F);
-  const at::Tensor normed_TD =
-      kept.normed_TD.defined() ? kept.normed_TD : rms_norm_again(kept.x_TD, kept.rstd_T, norm_D);
-  RmsNormGradient norm = rms_norm_backward(gate_up.grad_input_TD(grad_gate_up_T2F), kept.x_TD,
-                                           kept.rstd_T, norm_D, grad_TD);
+  kept.product_TF.reset();
+  at::Tensor grad_gate_up_T2F = std::move(kept.gate_up_T2F);
+  swiglu_backward_(grad_gate_up_T2F, down.grad_input_TD(grad_TD));
+
+  std::vector<at::Tensor> gate_up_gradients;
+  gate_up.add_gradients(
+      grad_gate_up_T2F,
+      kept.normed_TD.defined() ? kept.normed_TD : rms_norm_again(kept.x_TD, kept.rstd_T, norm_D),
+      gate_up_gradients);
+  kept.normed_TD.reset();
+  const at::Tensor grad_normed_TD = gate_up.grad_input_TD(grad_gate_up_T2F);
+  grad_gate_up_T2F.reset();
+  RmsNormGradient norm = rms_norm_backward(grad_normed_TD, kept.x_TD, kept.rstd_T, norm_D, grad_TD);
+
   Gradient gradient;
   gradient.x_TD = std::move(norm.x_RD);
   gradient.parameters.push_back(std::move(norm.weight_D));
-  gate_up.add_gradients(grad_gate_up_T2F, normed_TD, gradient.parameters);
-  std::move(down_gradients.begin(), down_gradients.end(), std::back_inserter(gradient.parameters));
+  for (auto* gradients : {&gate_up_gradients, &down_gradients}) {
+    std::move(gradients->begin(), gradients->end(), std::back_inserter(gradient.parameters));
+  }
   return gradient;
 }
 

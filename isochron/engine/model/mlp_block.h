@@ -33,7 +33,8 @@ struct MlpBlock {
 
   [[nodiscard]] Kept keep(const at::Tensor& x_TD, Recompute recompute) const;
   [[nodiscard]] at::Tensor result_TD(const Kept& kept) const;
-  [[nodiscard]] Gradient backward(const at::Tensor& grad_TD, const Kept& kept) const;
+  // Uses `kept` up: each tensor goes as soon as nothing needs it any more.
+  [[nodiscard]] Gradient backward(const at::Tensor& grad_TD, Kept kept) const;
 };
 
 }  // namespace isochron

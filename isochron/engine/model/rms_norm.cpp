@@ -5,13 +5,15 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "isochron/engine/model/cpu_kernels.h"
+#include "isochron/engine/model/cuda_kernels.h"
 
 namespace isochron {
 
 namespace {
 
+// A copy in the type that sums are made in.
 at::Tensor wide(const at::Tensor& tensor) {
-  return tensor.to(at::toOpMathType(tensor.scalar_type()));
+  return tensor.to(at::toOpMathType(tensor.scalar_type()), /*non_blocking=*/false, /*copy=*/true);
 }
 
 struct NormNode : torch::autograd::Function<NormNode> {
@@ -35,14 +37,16 @@ struct NormNode : torch::autograd::Function<NormNode> {
 
 RmsNormOutput rms_norm(const at::Tensor& x_RD, const at::Tensor& weight_D, double epsilon) {
   if (cpu::has_kernels(x_RD)) return cpu::rms_norm(x_RD, weight_D, epsilon);
-  const at::Tensor rstd_R = wide(x_RD).square().mean(-1).add_(epsilon).rsqrt_();
+  if (cuda::has_norm(x_RD, weight_D)) return cuda::rms_norm(x_RD, weight_D, epsilon);
+  const at::Tensor rstd_R = wide(x_RD).square_().mean(-1).add_(epsilon).rsqrt_();
   return {.y_RD = rms_norm_again(x_RD, rstd_R, weight_D), .rstd_R = rstd_R};
 }
 
 at::Tensor rms_norm_again(const at::Tensor& x_RD, const at::Tensor& rstd_R,
                           const at::Tensor& weight_D) {
   if (cpu::has_kernels(x_RD)) return cpu::rms_norm_again(x_RD, rstd_R, weight_D);
-  return (wide(x_RD) * rstd_R.unsqueeze(-1)).mul_(weight_D).to(x_RD.scalar_type());
+  if (cuda::has_norm(x_RD, weight_D)) return cuda::rms_norm_again(x_RD, rstd_R, weight_D);
+  return wide(x_RD).mul_(rstd_R.unsqueeze(-1)).mul_(weight_D).to(x_RD.scalar_type());
 }
 
 RmsNormGradient rms_norm_backward(const at::Tensor& grad_RD, const at::Tensor& x_RD,
@@ -51,15 +55,20 @@ RmsNormGradient rms_norm_backward(const at::Tensor& grad_RD, const at::Tensor& x
   if (cpu::has_kernels(x_RD)) {
     return cpu::rms_norm_backward(grad_RD, x_RD, rstd_R, weight_D, residual_RD);
   }
+  if (cuda::has_norm(x_RD, weight_D)) {
+    return cuda::rms_norm_backward(grad_RD, x_RD, rstd_R, weight_D, residual_RD);
+  }
   const at::Tensor rstd_R1 = rstd_R.unsqueeze(-1);
-  const at::Tensor normed_RD = wide(x_RD) * rstd_R1;
-  const at::Tensor grad = wide(grad_RD);
-  const at::Tensor scaled_RD = grad * weight_D;
-  const at::Tensor along_R1 = (scaled_RD * normed_RD).mean(-1, /*keepdim=*/true);
-  at::Tensor grad_x = (scaled_RD - normed_RD * along_R1).mul_(rstd_R1);
-  if (residual_RD.defined()) grad_x.add_(residual_RD);
-  return {.x_RD = grad_x.to(x_RD.scalar_type()),
-          .weight_D = (grad * normed_RD).sum(0).to(weight_D.scalar_type())};
+  const at::Tensor normed_RD = wide(x_RD).mul_(rstd_R1);
+  at::Tensor grad = wide(grad_RD);
+  RmsNormGradient gradient;
+  gradient.weight_D = (grad * normed_RD).sum(0).to(weight_D.scalar_type());
+  grad.mul_(weight_D);
+  const at::Tensor along_R1 = (grad * normed_RD).mean(-1, /*keepdim=*/true);
+  grad.addcmul_(normed_RD, along_R1, -1).mul_(rstd_R1);
+  if (residual_RD.defined()) grad.add_(residual_RD);
+  gradient.x_RD = grad.to(x_RD.scalar_type());
+  return gradient;
 }
 
 at::Tensor differentiable_rms_norm(const at::Tensor& x_RD, const at::Tensor& weight_D,

@@ -9,8 +9,7 @@ namespace isochron {
 // silu(gate) * up.
 [[nodiscard]] at::Tensor swiglu_TF(const at::Tensor& gate_up_T2F);
 
-// The gradient of gate and up, side by side.
-[[nodiscard]] at::Tensor swiglu_backward_T2F(const at::Tensor& grad_TF,
-                                             const at::Tensor& gate_up_T2F);
+// Puts the gradients of gate and up in their place.
+void swiglu_backward_(const at::Tensor& gate_up_T2F, const at::Tensor& grad_TF);
 
 }  // namespace isochron

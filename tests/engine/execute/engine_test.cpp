@@ -101,10 +101,10 @@ TEST_F(OneRankEngine, RejectsPlansThatItCannotExecute) {
               ThrowsMessage<std::invalid_argument>(
                   "[engine] the plan has 4 pipeline stages, the engine executes 1"));
   plan.topology.pipeline.stages = 1;
-  plan.microbatches[0][0].ranks.size = 2;
+  plan.options.tensor_parallel = 2;
   EXPECT_THAT([&] { evaluate(plan); },
               ThrowsMessage<std::invalid_argument>(
-                  "[engine] the plan has a group of 2 ranks, the engine executes groups of 1"));
+                  "[engine] the plan has tensor_parallel 2, the engine executes 1"));
 }
 
 }  // namespace
