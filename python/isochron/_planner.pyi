@@ -490,7 +490,7 @@ class StepPlan:
     @property
     def microbatches(self) -> list[list[ContextGroup]]:
         """
-        The slots in the order of running; of each the groups that run in it, by rank.
+        The slots in the order of running; of each the groups that run in it, by rank. A list made anew each time.
         """
 
     @property
@@ -568,7 +568,9 @@ class Balance:
 
     @property
     def sequences_of_rank(self) -> list[list[int]]:
-        """The sequences of each rank, mini-batch by mini-batch."""
+        """
+        The sequences of each rank, mini-batch by mini-batch; a list made anew each time.
+        """
 
     @property
     def costs(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]:
@@ -680,7 +682,7 @@ class Packing:
     @property
     def microbatches(self) -> list[list[int]]:
         """
-        The sequences of each micro-batch, ascending; empty ones, if the counts need any, last.
+        The sequences of each micro-batch, ascending; empty ones, if the counts need any, last. A list made anew each time.
         """
 
     @property

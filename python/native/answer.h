@@ -48,7 +48,7 @@ void add_outcome(nb::class_<Owner>& type, ResultOf result_of) {
       "Why there is no answer, in words; empty otherwise.");
 }
 
-// Adds `options`, `to_json()` and `check()`.
+// Adds `to_json()` and `check()`.
 template <class Owner>
 void add_document(nb::class_<Owner>& type) {
   type.def(

@@ -36,11 +36,6 @@ std::optional<Array> find_array(nb::handle values, const Argument& argument) {
   return array;
 }
 
-bool is_type(const Array& array, nb::dlpack::dtype_code code, int bits) {
-  return array.dtype().code == static_cast<std::uint8_t>(code) && array.dtype().bits == bits &&
-         array.dtype().lanes == 1;
-}
-
 template <class T>
 bool is_of(const Array& array) {
   return array.dtype() == nb::dtype<T>();
@@ -64,7 +59,9 @@ bool copy_if(const Array& array, std::vector<To>& copy) {
 }
 
 // Integers of another width, or not one behind the other.
-void copy_integers(const Array& array, const Argument& argument, std::vector<std::int64_t>& copy) {
+std::vector<std::int64_t> copied_integers(const Array& array, const Argument& argument,
+                                          std::string_view allowed) {
+  std::vector<std::int64_t> copy;
   copy.reserve(array.size());
   if (is_of<std::uint64_t>(array)) {
     const auto* data = static_cast<const std::uint64_t*>(array.data());
@@ -74,28 +71,29 @@ void copy_integers(const Array& array, const Argument& argument, std::vector<std
               "{}[{}] is {}, must be at most {}", argument.name, i, value, largest);
       copy.push_back(static_cast<std::int64_t>(value));
     }
-    return;
+    return copy;
   }
   const bool is_copied = copy_if<std::int64_t>(array, copy) || copy_if<std::int32_t>(array, copy) ||
                          copy_if<std::int16_t>(array, copy) || copy_if<std::int8_t>(array, copy) ||
                          copy_if<std::uint32_t>(array, copy) ||
                          copy_if<std::uint16_t>(array, copy) || copy_if<std::uint8_t>(array, copy);
-  require(is_copied, argument.where, "{} has numbers of another type, must be integers",
-          argument.name);
+  require(is_copied, argument.where, "{} has numbers of another type, must be {}", argument.name,
+          allowed);
+  return copy;
 }
 
 // The items of a list or of anything else that can be gone through.
-nb::object items_of(nb::handle values, const Argument& argument) {
+nb::list items_of(nb::handle values, const Argument& argument) {
   require(!values.is_none() && !PyUnicode_Check(values.ptr()) && !PyBytes_Check(values.ptr()) &&
               !PyByteArray_Check(values.ptr()) && !PyDict_Check(values.ptr()) &&
               PyObject_HasAttrString(values.ptr(), "__iter__") == 1,
           argument.where, "{} is {}, {}", argument.name, shown_value(values), wanted);
   PyObject* items = PySequence_List(values.ptr());
   if (items == nullptr) throw nb::python_error();
-  return nb::steal(items);
+  return nb::steal<nb::list>(items);
 }
 
-std::vector<std::int64_t> integers_of_items(const nb::object& items, const Argument& argument) {
+std::vector<std::int64_t> integers_of_items(const nb::list& items, const Argument& argument) {
   std::vector<std::int64_t> copy;
   copy.reserve(nb::len(items));
   for (const nb::handle item : items) {
@@ -117,7 +115,7 @@ Integers::Integers(nb::handle values, std::string_view where, std::string_view n
       span_ = dense_span<std::int64_t>(array_);
       return;
     }
-    copy_integers(*array, argument, copy_);
+    copy_ = copied_integers(*array, argument, "integers");
   } else {
     copy_ = integers_of_items(items_of(values, argument), argument);
   }
@@ -144,14 +142,10 @@ Numbers::Numbers(nb::handle values, std::string_view where, std::string_view nam
       return true;
     };
     if (take_array(std::int64_t{}) || take_array(float{}) || take_array(double{})) return;
-    std::vector<std::int64_t> copy;
-    require(!is_type(*array, nb::dlpack::dtype_code::Float, 16), where,
-            "{} is float16, must be integers, float32 or float64", name);
-    copy_integers(*array, argument, copy);
-    take(std::move(copy));
+    take(copied_integers(*array, argument, "integers, float32 or float64"));
     return;
   }
-  const nb::object items = items_of(values, argument);
+  const nb::list items = items_of(values, argument);
   bool is_whole = true;
   for (const nb::handle item : items) is_whole = is_whole && PyIndex_Check(item.ptr());
   if (is_whole) {

@@ -52,7 +52,7 @@ void bind_balance(nb::module_& module) {
   type.def_prop_ro(
       "sequences_of_rank",
       [](const BalanceAnswer& self) { return id_lists(self.balance.sequences_of_rank); },
-      "The sequences of each rank, mini-batch by mini-batch.");
+      "The sequences of each rank, mini-batch by mini-batch; a list made anew each time.");
   type.def_prop_ro(
       "costs", [](const BalanceAnswer& self) { return view_of(self.question.costs); },
       nb::rv_policy::reference_internal, "Of each sequence: what was balanced.");

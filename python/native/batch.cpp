@@ -51,7 +51,7 @@ void set_groups(Batch& batch, nb::handle groups, std::size_t count, std::string_
       require(PyUnicode_Check(group.ptr()), where,
               "groups[{}] is {}, must be a text like the first", batch.groups.size(),
               shown_value(group));
-      numbers.add(nb::cast<std::string>(group));
+      numbers.add(text_argument(group, where, "groups"));
     }
   } else {
     const Integers integers(groups, where, "groups");

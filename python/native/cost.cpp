@@ -74,9 +74,14 @@ void bind_cost(nb::module_& module) {
   module.def(
       "sequence_costs",
       [](nb::handle cost, nb::handle lengths, nb::handle extra_cost_ns, nb::handle groups) {
-        return owned_array(
-            sequence_costs(cost_of(cost, "verl", "sequence_costs"),
-                           batch_of(lengths, extra_cost_ns, groups, "sequence_costs")));
+        const CostModel model = cost_of(cost, "verl", "sequence_costs");
+        const Batch batch = batch_of(lengths, extra_cost_ns, groups, "sequence_costs");
+        std::vector<Nanoseconds> costs;
+        {
+          const nb::gil_scoped_release release;
+          costs = sequence_costs(model, batch);
+        }
+        return owned_array(std::move(costs));
       },
       nb::arg("cost"), nb::arg("lengths"), nb::kw_only(), nb::arg("extra_cost_ns") = nb::none(),
       nb::arg("groups") = nb::none(), nb::sig(costs_signature.c_str()),

@@ -70,7 +70,9 @@ void bind_packing(nb::module_& module) {
       "No packing of as many micro-batches has a smaller max_cost.");
   type.def_prop_ro(
       "microbatches", [](Self self) { return id_lists(self.packing.microbatches); },
-      "The sequences of each micro-batch, ascending; empty ones, if the counts need any, last.");
+      "The sequences of each micro-batch, ascending; empty ones, if the counts need any, last. A "
+      "list "
+      "made anew each time.");
   type.def_prop_ro(
       "oversized", [](Self self) { return id_list(self.packing.oversized); },
       "Each alone, over the capacity.");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fmt/format.h>
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
@@ -16,14 +17,24 @@ namespace isochron::python {
 
 namespace nb = nanobind;
 
-// A value as a message shows it: its repr(), on one line, cut to a readable length.
-[[nodiscard]] std::string shown_value(nb::handle value);
+// A value as a message shows it: its repr(), on one line, cut to a readable length. Worked out only
+// where there is a message, since the repr() of a batch takes longer than planning it.
+struct ShownValue {
+  nb::handle value;
+
+  [[nodiscard]] std::string text() const;
+};
+[[nodiscard]] inline ShownValue shown_value(nb::handle value) { return {value}; }
 
 // An int, or what can stand for one (a number of numpy), if 64 bits hold it. A bool is none.
 [[nodiscard]] std::optional<std::int64_t> find_integer_value(nb::handle value);
 
 // The same, or a float.
 [[nodiscard]] std::optional<double> find_number_value(nb::handle value);
+
+// A str. Rejects one that UTF-8 cannot hold (half a surrogate pair), and anything else.
+[[nodiscard]] std::string text_argument(nb::handle value, std::string_view where,
+                                        std::string_view name);
 
 // None, a bool, a number, a text, or a list of these, as JSON has it.
 [[nodiscard]] Json json_of(nb::handle value, std::string_view where, std::string_view name);
@@ -43,3 +54,11 @@ template <class Enum>
 }
 
 }  // namespace isochron::python
+
+template <>
+struct fmt::formatter<isochron::python::ShownValue> : fmt::formatter<std::string> {
+  template <class Context>
+  auto format(const isochron::python::ShownValue& shown, Context& context) const {
+    return fmt::formatter<std::string>::format(shown.text(), context);
+  }
+};

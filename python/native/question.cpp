@@ -13,7 +13,7 @@ namespace isochron::python {
 
 CostModel cost_of(nb::handle cost, std::string_view default_name, std::string_view where) {
   if (cost.is_none()) return cost_preset(default_name);
-  if (PyUnicode_Check(cost.ptr())) return cost_preset(nb::cast<std::string>(cost));
+  if (PyUnicode_Check(cost.ptr())) return cost_preset(text_argument(cost, where, "cost"));
   require(nb::isinstance<CostModel>(cost), where,
           "cost is {}, must be a CostModel or the name of one", shown_value(cost));
   return nb::cast<const CostModel&>(cost);
@@ -25,6 +25,7 @@ Question question_of(nb::handle lengths, nb::handle costs, nb::handle extra_cost
   if (costs.is_none()) {
     question.batch = batch_of(lengths, extra_cost_ns, groups, where);
     question.cost = cost_of(cost, "verl", where);
+    const nb::gil_scoped_release release;
     question.costs = sequence_costs(question.cost, question.batch);
     return question;
   }

@@ -114,8 +114,10 @@ void add_figures(nb::class_<StepPlan>& type) {
   type.def_prop_ro(
       "peak_activation_bytes", [](Self self) { return view_of(self.peak_activation_bytes); },
       nb::rv_policy::reference_internal, "Of each rank, on its fullest stage.");
-  type.def_ro("microbatches", &StepPlan::microbatches,
-              "The slots in the order of running; of each the groups that run in it, by rank.");
+  type.def_ro(
+      "microbatches", &StepPlan::microbatches,
+      "The slots in the order of running; of each the groups that run in it, by rank. A list made "
+      "anew each time.");
   type.def_prop_ro(
       "oversized", [](Self self) { return id_list(self.oversized); },
       "Over the capacity, each alone.");

@@ -70,6 +70,22 @@ def test_a_mistake_is_one_line_with_the_value_and_what_is_allowed(message: str):
     assert str(caught.value) == message
 
 
+def test_any_text_can_be_shown():
+    for text in ("\u00fc" * 100, "\U0001f600" * 40, "\ud800"):
+        with pytest.raises(ValueError, match=r"^\[pack\] lengths is '"):
+            isochron.pack(text, capacity=5)
+        for ask in (
+            lambda text=text: isochron.pack(LENGTHS, capacity=5, oversize=text),
+            lambda text=text: isochron.balance(LENGTHS, 2, cost=text),
+        ):
+            with pytest.raises(ValueError, match=r"^\["):
+                ask()
+    with pytest.raises(ValueError, match="groups is .*, must be a text that UTF-8 can hold"):
+        isochron.balance(LENGTHS, 2, groups=["a", "\ud800", "b"])
+    with pytest.raises(ValueError, match="oversize is .*, must be a text that UTF-8 can hold"):
+        isochron.pack(LENGTHS, capacity=5, oversize="\ud800")
+
+
 def test_a_name_that_is_unknown_comes_with_the_nearest():
     with pytest.raises(ValueError, match="qwen3-8b"):
         isochron.model_preset("qwen3-8")

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 
+import isochron
 from isochron import _planner
 
 PACKAGE = pathlib.Path(_planner.__file__).parent
@@ -34,6 +35,20 @@ def test_it_shows_nothing_but_its_entry():
     ).stdout
     lines = [line for line in text.splitlines() if " DEFAULT " in line and " UND " not in line]
     assert [line.split()[-1] for line in lines] == ["PyInit__planner"]
+
+
+def test_every_place_names_the_same_version():
+    root = PACKAGE.parents[1]
+    texts = {
+        "pyproject.toml": r'^version = "(.*)"',
+        "CMakeLists.txt": r"^project\(isochron VERSION (\S+)",
+        "python/isochron/__init__.py": r'^__version__ = "(.*)"',
+    }
+    versions = [
+        re.findall(pattern, (root / name).read_text(), re.MULTILINE)
+        for name, pattern in texts.items()
+    ]
+    assert versions == [[isochron.__version__]] * 3
 
 
 def without_extension(tmp_path: pathlib.Path, code: str) -> subprocess.CompletedProcess[str]:

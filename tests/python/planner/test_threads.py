@@ -9,9 +9,10 @@ import pytest
 import isochron
 
 LENGTHS = isochron.long_tailed_lengths(4096, 1)
+MANY_LENGTHS = isochron.long_tailed_lengths(1_000_000, 1)
 
 WORK: dict[str, Callable[[], object]] = {
-    "balance": lambda: isochron.balance(isochron.long_tailed_lengths(1_000_000, 1), 1024),
+    "balance": lambda: isochron.balance(MANY_LENGTHS, 1024),
     "pack": lambda: isochron.pack(LENGTHS, capacity=65536 * 2, max_work=300_000_000),
     "plan_step": lambda: isochron.plan_step(LENGTHS, 256, 16384, context="dynamic"),
 }
@@ -19,7 +20,7 @@ WORK: dict[str, Callable[[], object]] = {
 
 @pytest.mark.parametrize("name", WORK)
 def test_a_thread_makes_progress_during(name: str):
-    # With the lock held the ticks of a call would fall between its begin and its end not once.
+    # With the lock held no tick would fall between the begin and the end of a call.
     ticks: list[float] = []
     is_over = threading.Event()
 
