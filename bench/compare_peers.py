@@ -9,6 +9,7 @@ page into bench/results/peers_<hardware>_<yyyymm>.md. Exits 1 if a target is mis
 """
 
 import argparse
+import functools
 import json
 import pathlib
 import statistics
@@ -96,8 +97,8 @@ def compare_steps(page, title, folder, most, longest, named_rules, ours, clock, 
             if not times:
                 page.row(name, rule_name, "-", "-", "-", "-", "-", "100 %", "")
                 continue
-            is_ours = rule is ours
-            is_met = num_over == 0 if is_ours else statistics.mean(of_own) >= 0.9999
+            is_ours = rule_name.startswith("isochron")
+            is_met = num_over == 0 if is_ours else statistics.mean(of_own) >= 1
             page.row(
                 name, rule_name, f"{statistics.mean(times):.1f}", f"{statistics.mean(of_own):.4f}",
                 f"{counts / len(times):.1f}", f"{100 * num_over / counts:.1f} %", f"{fullest:.2f}",
@@ -117,7 +118,8 @@ def compare_planning_times(page, folder, is_quick):
     page.add(
         "Milliseconds of one thread. *verl*, *Megatron*: their own Python. *exact*: the drop-in with the same"
     )
-    page.add("answer (compared). *best*: the drop-in's default. Target: both are faster.")
+    page.add("answer (compared). *best*: the drop-in's default. Target: both are faster than verl. Against")
+    page.add("megatron-core there is none: its rule stays Python in exact mode, and best searches longer than it.")
     page.table("lengths", "question", "theirs ms", "exact ms", "best ms", "times faster", "target")
     for name, lengths in sources(folder):
         for count, parts in [(256, 8)] if is_quick else [(256, 8), (1024, 64)]:
@@ -129,6 +131,7 @@ def compare_planning_times(page, folder, is_quick):
             exact_cp = megatron.BalancedCPScheduler(2 * K, group, mode="exact")
             best_cp = megatron.BalancedCPScheduler(2 * K, group)
             core = BalancedCPScheduler(2 * K, group)
+            core_groups = functools.partial(core.get_groups_and_subsamples, ids, None)
             count_of_tokens = -(sum(batch) // -cap)
             questions = [
                 (
@@ -149,7 +152,7 @@ def compare_planning_times(page, folder, is_quick):
                 ),
                 (
                     f"groups of {len(batch)} on 8, Megatron",
-                    lambda: core.get_groups_and_subsamples(ids, None),
+                    core_groups,
                     lambda: exact_cp.get_groups_and_subsamples(ids, None),
                     lambda: best_cp.get_groups_and_subsamples(ids, None),
                 ),
@@ -158,11 +161,10 @@ def compare_planning_times(page, folder, is_quick):
                 assert theirs() == exact(), f"{question}: exact mode differs"
                 best()
                 their_ms, exact_ms, best_ms = (fastest_ms(f) for f in (theirs, exact, best))
-                # Megatron's rule costs the same in any Python; the planner does more than it.
-                is_met = "Megatron" in question or (exact_ms < their_ms and best_ms < their_ms)
+                is_met = exact_ms < their_ms and best_ms < their_ms
                 page.row(
                     name, question, f"{their_ms:.2f}", f"{exact_ms:.3f}", f"{best_ms:.3f}",
-                    f"{their_ms / best_ms:.1f}", page.judge(is_met),
+                    f"{their_ms / best_ms:.1f}", "" if theirs is core_groups else page.judge(is_met),
                 )  # fmt: skip
     page.add()
 
@@ -196,19 +198,22 @@ def main():
     ]
     compare_steps(
         page, "Every sequence on one rank", arguments.lengths, most, CAPACITY, fixed,
-        lambda b: rules.isochron_step(b, RANKS, CAPACITY, cost, "static:1")[0], clock,
-        "Sequences above the cap are left out. *fullest*: tokens over the cap. Targets: no rule is faster; "
-        "our micro-batches keep the cap.",
+        lambda b: rules.isochron_step(b, RANKS, CAPACITY, cost, context="static:1", counts="equal"), clock,
+        "Sequences above the cap are left out. All ranks run the same number of micro-batches. *fullest*: "
+        "tokens over the cap. Targets: no rule is faster on average; our micro-batches keep the cap.",
     )  # fmt: skip
     moving = [
         ("megatron-core 0.16.1", lambda b: rules.megatron_core_step(b, RANKS, CAPACITY), True),
         ("Megatron dev", lambda b: rules.megatron_dynamic_step(b, RANKS, CAPACITY), False),
+        ("isochron in Megatron", lambda b: rules.drop_in_step(b, RANKS, CAPACITY, cost), False),
     ]
     compare_steps(
         page, "Long sequences on several ranks", arguments.lengths, most, RANKS * CAPACITY, moving,
-        lambda b: rules.isochron_step(b, RANKS, CAPACITY, cost, "dynamic")[0], clock,
+        lambda b: rules.isochron_step(b, RANKS, CAPACITY, cost, context="dynamic"), clock,
         "Sequences that 8 ranks cannot hold are left out. megatron-core runs the sequences of a rank one "
-        "after the other, the others pack them. The same targets.",
+        "after the other, the others pack them. *isochron in Megatron*: the drop-in, in which every rank has a "
+        "sequence in every micro-batch; *isochron*: what an engine can run whose ranks may differ. The same "
+        "targets.",
     )  # fmt: skip
     compare_planning_times(page, arguments.lengths, arguments.quick)
     page.close("peers", is_quick=not arguments.write)

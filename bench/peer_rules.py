@@ -103,8 +103,13 @@ def megatron_core_step(lengths, ranks, capacity):
     )
 
 
-def isochron_step(lengths, ranks, capacity, cost, context):
-    plan = _planner.plan_step(lengths, ranks, capacity, cost=cost, context=context)
+def drop_in_step(lengths, ranks, capacity, cost):
+    scheduler = megatron.DefaultDynamicCPScheduler(capacity, 1, ranks, None, cost=cost)
+    return scheduler.get_groups_and_subsamples(list(enumerate(lengths)))
+
+
+def isochron_step(lengths, ranks, capacity, cost, **options):
+    plan = _planner.plan_step(lengths, ranks, capacity, cost=cost, **options)
     assert plan.status in ("optimal", "feasible"), plan.reason
     assert _planner.check(plan) is None
     slots = []
@@ -114,4 +119,4 @@ def isochron_step(lengths, ranks, capacity, cost, context):
             for rank in group.ranks:
                 slot[rank] = group.sequences
         slots.append(slot)
-    return slots, plan
+    return slots

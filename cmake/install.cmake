@@ -8,7 +8,18 @@ install(TARGETS isochron_planner EXPORT isochron-targets
 if(ISOCHRON_BUILD_PROGRAM)
   install(TARGETS isochron_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
-if(ISOCHRON_BUILD_ENGINE)
+if(ISOCHRON_BUILD_ENGINE)  # an export of its own: who asks for the planner needs no torch
+  install(TARGETS isochron_engine EXPORT isochron-engine-targets
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  if(TARGET isochron_engine_kernels)
+    set(ISOCHRON_ENGINE_HAS_KERNELS ON)  # for isochron-config.cmake
+    install(TARGETS isochron_engine_kernels EXPORT isochron-engine-targets
+      ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  endif()
+  install(EXPORT isochron-engine-targets NAMESPACE isochron::
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/isochron)
   install(TARGETS isochron_engine_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 install(EXPORT isochron-targets NAMESPACE isochron::

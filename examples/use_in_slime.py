@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 from isochron.compat.slime import build_dp_schedule
 
-LENGTHS = [6933, 3171, 6225, 7308, 3461, 347, 2137, 7925, 4204, 3996, 3333, 7538, 6436, 6814, 2500]
+LENGTHS = [6933, 3171, 6225, 7308, 3461, 347, 2137, 7925]
+LENGTHS += [4204, 3996, 3333, 7538, 6436, 6814, 2500, 7944]
 ARGS = SimpleNamespace(
     use_dynamic_batch_size=True,
     max_tokens_per_gpu=8192,

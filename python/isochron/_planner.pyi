@@ -1200,7 +1200,7 @@ def plan_step(lengths: isochron.arrays.IntegerArray | Batch, ranks: int, capacit
         rank_speed: of each rank, 1: as fast as the cost model says; all 1 if None
 
     Options:
-        context: ranks that share a sequence: static:C, dynamic (aligned) or dynamic:any
+        context: ranks that share a sequence: static:C, dynamic (aligned), dynamic:powers or dynamic:any
         min_context_size: dynamic: ranks of a group, at least
         max_context_size: dynamic: ranks of a group, at most; 0: all
         sync: all ranks wait for each other after a step or a micro-batch
@@ -1237,7 +1237,7 @@ def naive_plan(lengths: isochron.arrays.IntegerArray | Batch, ranks: int, capaci
         rank_speed: of each rank, 1: as fast as the cost model says; all 1 if None
 
     Options:
-        context: ranks that share a sequence: static:C, dynamic (aligned) or dynamic:any
+        context: ranks that share a sequence: static:C, dynamic (aligned), dynamic:powers or dynamic:any
         min_context_size: dynamic: ranks of a group, at least
         max_context_size: dynamic: ranks of a group, at most; 0: all
         sync: all ranks wait for each other after a step or a micro-batch
@@ -1274,7 +1274,7 @@ def verl_plan(lengths: isochron.arrays.IntegerArray | Batch, ranks: int, capacit
         rank_speed: of each rank, 1: as fast as the cost model says; all 1 if None
 
     Options:
-        context: ranks that share a sequence: static:C, dynamic (aligned) or dynamic:any
+        context: ranks that share a sequence: static:C, dynamic (aligned), dynamic:powers or dynamic:any
         min_context_size: dynamic: ranks of a group, at least
         max_context_size: dynamic: ranks of a group, at most; 0: all
         sync: all ranks wait for each other after a step or a micro-batch
@@ -1290,6 +1290,13 @@ def verl_plan(lengths: isochron.arrays.IntegerArray | Batch, ranks: int, capacit
         pad_multiple: the number of rows is a multiple of this
         max_activation_bytes: of the slots in flight on a stage; 0: no limit
         effort: work of the search, in placements weighed; none: grows with the batch
+    """
+
+def megatron_schedule(lengths: isochron.arrays.IntegerArray, *, ranks: int, capacity: int, min_context_size: int = 1, slot_multiple: int = 1) -> list[list[list[int]]]:
+    """
+    DefaultDynamicCPScheduler of Megatron's development branch: the sequences of every micro-batch and rank.
+
+    AssertionError and IndexError where it raises them, RuntimeError where it would not end.
     """
 
 class PackedLayout:

@@ -78,8 +78,6 @@ MUTATIONS = [
     # (tests/engine/execute/context_defects_test.cpp).
     Mutation("1: a member of a group holds whole sequences", "engine/execute/microbatch.cpp",
              ".context_size = static_cast<std::int32_t>(group.ranks.size),", ".context_size = 1,"),
-    Mutation("2: a placeholder runs", "engine/execute/turns.cpp",
-             "is_member && !group.sequences.empty()", "is_member"),
     Mutation("3: the loss is divided by the size of the group", "engine/execute/engine.cpp",
              "result.loss = loss_T.mul(microbatch.weights_T.to(loss_T.scalar_type())).sum();",
              "result.loss = loss_T.mul(microbatch.weights_T.to(loss_T.scalar_type())).sum() / "

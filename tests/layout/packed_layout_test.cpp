@@ -56,7 +56,7 @@ TEST(PackedLayout, TheLastOfFourRanksHoldsTheMiddle) {
   EXPECT_THAT(ids_at(layout.source), ElementsAre(13, 14, 23, 24, 0, 0));
 }
 
-// verl 0.9.1 gave the second chunk of rank 1 the positions 2402..4803.
+// verl before #6267 gave the second chunk of rank 1 the positions 2402..4803.
 TEST(PackedLayout, PositionsAreOriginalIndicesInBothChunks) {
   const std::vector<Tokens> lengths = {4803};
   const PackedLayout layout = packed_layout(lengths, {.context_size = 2, .context_rank = 1});

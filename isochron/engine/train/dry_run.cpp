@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "isochron/cost/memory.h"
+#include "isochron/engine/context/context_attention.h"
 #include "isochron/engine/data/data_order.h"
 #include "isochron/engine/model/activation_memory.h"
 #include "isochron/engine/model/model_config.h"
@@ -37,9 +38,9 @@ ModelShape shape_in(const std::string& folder) {
 std::int64_t exchange_bytes(const ModelShape& model, std::int64_t element_bytes,
                             std::int64_t group_size, Tokens tokens) {
   if (group_size == 1) return 0;
-  constexpr std::int64_t gather_bytes = std::int64_t{32} << 20;  // of the heads of one gather
   const std::int64_t head = 2 * group_size * tokens * model.head_dim * element_bytes;
-  return 6 * head * std::clamp<std::int64_t>(gather_bytes / head, 1, model.kv_heads);
+  return 6 * head *
+         std::clamp<std::int64_t>(ContextOptions{}.gather_bytes / head, 1, model.kv_heads);
 }
 
 std::map<std::int64_t, std::int64_t> groups_of_size(const StepPlan& plan) {

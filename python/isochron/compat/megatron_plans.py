@@ -6,6 +6,7 @@ from isochron import _planner
 from isochron.compat.megatron_balanced_cp import Sample
 
 Slot = list[list[Sample]]  # of every rank
+_Groups = dict[tuple[int, ...], list[int]]  # the ranks of a group, and what they run
 
 
 def dynamic_groups(
@@ -40,7 +41,15 @@ def dynamic_groups(
         group=multiple,
     )
     _require_plan(plan)
-    return [_slot_of(groups, samples) for groups in plan.microbatches]
+    slots = [
+        {tuple(group.ranks): group.sequences for group in groups} for groups in plan.microbatches
+    ]
+    if multiple == 1:
+        slots = _merged(slots, [length for _, length in samples], capacity)
+    return [
+        [[samples[i] for i in ids] for ranks, ids in sorted(slot.items()) for _ in ranks]
+        for slot in slots
+    ]
 
 
 def static_groups(
@@ -85,8 +94,22 @@ def _require_plan(answer: Any) -> None:
         raise ValueError(f"[get_groups_and_subsamples] {answer.reason}")
 
 
-def _slot_of(groups: Any, samples: list[Sample]) -> Slot:
-    of_rank = {
-        rank: [samples[i] for i in group.sequences] for group in groups for rank in group.ranks
-    }
-    return [of_rank[rank] for rank in sorted(of_rank)]
+def _merged(slots: list[_Groups], lengths: list[int], capacity: int) -> list[_Groups]:
+    """Neighbours with the same groups in one slot, where the cap allows: one micro-batch less."""
+    merged: list[_Groups] = []
+    for slot in slots:
+        before = merged[-1] if merged else {}
+        if before.keys() == slot.keys() and all(
+            _tokens(before[ranks] + ids, lengths, len(ranks)) <= capacity * len(ranks)
+            for ranks, ids in slot.items()
+        ):
+            merged[-1] = {ranks: before[ranks] + ids for ranks, ids in slot.items()}
+        else:
+            merged.append(slot)
+    return merged
+
+
+def _tokens(ids: list[int], lengths: list[int], size: int) -> int:
+    """With the padding that cuts every sample into two chunks for each rank."""
+    pad = 2 * size if size > 1 else 1
+    return sum(-(lengths[i] // -pad) * pad for i in ids)

@@ -61,7 +61,9 @@ def roundup_divisible(a: int, b: int) -> int:
     return ((a + b - 1) // b) * b
 
 
-def log_seqlen_unbalance(seqlen_list: Any, partitions: list[list[int]], prefix: str) -> dict[str, Any]:
+def log_seqlen_unbalance(
+    seqlen_list: Any, partitions: list[list[int]], prefix: str
+) -> dict[str, Any]:
     """Sums over parts before (contiguous parts of n // k items) and after balancing."""
     per_part = len(seqlen_list) // len(partitions)
     before = [

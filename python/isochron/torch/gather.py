@@ -26,7 +26,8 @@ def gather_shards(
     """
     if gradient not in ("own", "sum"):
         raise ValueError(f"[gather_shards] gradient is {gradient!r}, must be 'own' or 'sum'")
-    gathered: Tensor = _GatherShards.apply(packed, group, gradient)  # type: ignore[no-untyped-call]
+    function: Any = _GatherShards  # apply() is not typed
+    gathered: Tensor = function.apply(packed, group, gradient)
     return gathered
 
 
@@ -46,7 +47,7 @@ def device_of(group: dist.ProcessGroup | None) -> torch.device:
     return torch.device("cuda" if dist.get_backend(group) == "nccl" else "cpu")
 
 
-class _GatherShards(torch.autograd.Function):
+class _GatherShards(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     @staticmethod
     def forward(ctx: Any, packed: Tensor, group: dist.ProcessGroup, gradient: Gradient) -> Tensor:
         ctx.group, ctx.gradient = group, gradient

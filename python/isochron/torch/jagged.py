@@ -6,6 +6,7 @@ the other, and where each row starts. Everything here keeps dtype, device and gr
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,8 +30,9 @@ def ragged(where: str, field: Tensor) -> Ragged:
             "torch.nested.as_nested_tensor(rows, layout=torch.jagged) or jagged_from_padded()"
         )
     token_dim = next(i for i, size in enumerate(field.shape) if isinstance(size, torch.SymInt)) - 1
-    offsets: Tensor = field.offsets().to("cpu", torch.int64)  # type: ignore[attr-defined]
-    lengths: Tensor | None = field.lengths()  # type: ignore[attr-defined]  # None without gaps
+    nested: Any = field  # the methods of jagged tensors are not in the types of torch
+    offsets = nested.offsets().to("cpu", torch.int64)
+    lengths = nested.lengths()  # None where rows have no gaps between them
     return Ragged(
         values=field.values().movedim(token_dim, 0),
         starts=offsets[:-1],
@@ -50,7 +52,7 @@ def described(field: Tensor) -> str:
 
 def is_jagged(field: Tensor) -> bool:
     """Whether `field` has rows of unequal length in the layout that torch supports."""
-    return field.is_nested and field.layout == torch.jagged
+    return bool(field.is_nested and field.layout == torch.jagged)
 
 
 def jagged(values: Tensor, lengths: Sequence[int] | Tensor, token_dim: int = 0) -> Tensor:

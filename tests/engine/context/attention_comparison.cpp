@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "isochron/layout/packed_layout.h"
 
 namespace isochron {
@@ -26,17 +28,17 @@ Heads held_of(const Heads& whole, const std::vector<std::int64_t>& source,
   return {held(whole.q, 0.3), held(whole.k, -0.4), held(whole.v, 0.5), held(whole.grad_out, 0)};
 }
 
-// The largest difference between what a rank holds and the values of the whole sequences. Absolute:
-// inputs are around 1, and the gradient of q is nothing but noise where a query sees one key.
+// The largest difference between what a rank holds and the values of the whole sequences, relative
+// to the largest of them, or to 1: inputs are around 1, and the gradient of q is nothing but noise
+// where a query sees one key.
 double shard_difference(const at::Tensor& held, const at::Tensor& whole,
                         const std::vector<std::int64_t>& source) {
   const at::Tensor index = at::tensor(source, at::kLong);
   const at::Tensor is_padding = (index < 0).view({-1, 1, 1});
-  return (held.to(at::kCPU, at::kDouble) - whole.index_select(0, index.clamp_min(0)))
-      .masked_fill(is_padding, 0)
-      .abs()
-      .max()
-      .item<double>();
+  const at::Tensor difference =
+      held.to(at::kCPU, at::kDouble) - whole.index_select(0, index.clamp_min(0));
+  const double scale = std::max(1.0, whole.abs().max().item<double>());
+  return difference.masked_fill(is_padding, 0).abs().max().item<double>() / scale;
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ struct AttentionCase {
   std::int64_t longest = 90;  // sequence
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kDouble;
-  double tolerance = 1e-12;  // absolute; inputs are around 1
+  double tolerance = 1e-12;  // of the largest value, or of 1
   ContextOptions options = {};
 };
 

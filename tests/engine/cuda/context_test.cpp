@@ -46,8 +46,7 @@ void compare_attention(World& world, at::ScalarType dtype, double tolerance) {
   }
 }
 
-// bf16 has 8 bits: a result around 1 is off by up to 2^-8, and sums of some of them by a few times
-// that.
+// bf16 has 8 bits: a number is off by up to 2^-9 of itself, and a sum of some by a few times that.
 TEST_F(ContextOnOneGpu, AttentionInBf16EqualsWholeSequencesToItsRounding) {
   for (const std::int32_t ranks : {2, 3}) {
     run_ranks(

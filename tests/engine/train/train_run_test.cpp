@@ -251,20 +251,6 @@ TEST(TrainRun, SkipsAnUpdateWhoseGradientIsNotFinite) {
   EXPECT_EQ(find_damage(tiny.folder("run/global_step_6")), std::nullopt);
 }
 
-TEST(TrainRun, RunsUnderTorchrun) {
-  const TinyRun tiny;
-  tiny.run_well("alone", {});
-  StartedProgram program(tiny.call("launched", {}), tiny.files().path(),
-                         {ISOCHRON_PYTHON, "-m", "torch.distributed.run", "--no-python",
-                          "--standalone", "--nproc-per-node", "2"});
-  const EndedProgram ended = program.wait();
-  ASSERT_EQ(ended.exit_code, 0) << ended.err;
-  const std::vector<double> losses = tiny.losses("launched");
-  const std::vector<double> expected = tiny.losses("alone");
-  ASSERT_EQ(losses.size(), 6);
-  for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(losses[i], expected[i], 1e-4);
-}
-
 // The processes that `process` started.
 std::vector<pid_t> children_of(pid_t process) {
   const std::string id = std::to_string(process);

@@ -47,7 +47,7 @@ def random_batches(seed: int, count: int, sizes: list[int]):
 
 def test_the_older_scheduler_gives_megatron_cores_groups_and_errors():
     errors = set()
-    for ranks, cap, samples in random_batches(1, 10_000, POWERS + OTHERS):
+    for ranks, cap, samples in random_batches(1, 6_000, POWERS + OTHERS):
         theirs = hybrid_cp_schedule.BalancedCPScheduler(cap, Group(ranks))
         mine = ours.BalancedCPScheduler(cap, Group(ranks), mode="exact")
         expected = outcome(theirs.get_groups_and_subsamples, samples, None)
@@ -134,7 +134,7 @@ def test_where_the_dynamic_scheduler_fails_exact_mode_does(lengths, ranks, cap, 
 
 def test_where_the_dynamic_scheduler_fails_best_mode_finds_a_plan():
     assert dynamic(6, 100, mode="best")([(0, 500)]) == [[[0]] * 6]
-    assert dynamic(10, 8, mode="best")([(0, 3), (1, 3)])
+    assert dynamic(10, 8, mode="best")([(0, 3), (1, 3)]) == [[[0, 1]] * 10]
     assert len(dynamic(6, 8, 2, mode="best")([(0, 32), (1, 7)])) == 2
 
 
@@ -163,7 +163,7 @@ def assert_valid(groups, samples, ranks: int, cap: int, multiple: int = 1) -> No
 @pytest.mark.parametrize("sizes", [POWERS, OTHERS], ids=["powers of two", "other numbers"])
 def test_best_groups_are_aligned_under_the_cap_and_leave_no_rank_idle(sizes: list[int]):
     num_planned = 0
-    for ranks, cap, samples in random_batches(2, 1_500, sizes):
+    for ranks, cap, samples in random_batches(2, 200, sizes):
         answer = outcome(dynamic(ranks, cap, mode="best"), samples)
         if isinstance(answer, tuple):
             assert answer[0] is ValueError
@@ -172,11 +172,11 @@ def test_best_groups_are_aligned_under_the_cap_and_leave_no_rank_idle(sizes: lis
             continue
         assert_valid(answer, samples, ranks, cap)
         num_planned += 1
-    assert num_planned > 1_000
+    assert num_planned > 120
 
 
 def test_best_groups_of_the_older_scheduler_are_valid_too():
-    for ranks, cap, samples in random_batches(3, 300, [*POWERS, *OTHERS]):
+    for ranks, cap, samples in random_batches(3, 60, [*POWERS, *OTHERS]):
         mine = ours.BalancedCPScheduler(cap, Group(ranks))
         answer = outcome(mine.get_groups_and_subsamples, samples, None)
         if isinstance(answer[0], type):
@@ -190,13 +190,13 @@ def test_best_groups_of_the_older_scheduler_are_valid_too():
 @pytest.mark.parametrize("multiple", [2, 4])
 def test_best_counts_are_a_multiple_where_stages_are_virtual(multiple: int):
     num_planned = 0
-    for ranks, cap, samples in random_batches(4, 200, [1, 2, 4, 6, 8]):
+    for ranks, cap, samples in random_batches(4, 40, [1, 2, 4, 6, 8]):
         answer = outcome(dynamic(ranks, cap, multiple, mode="best"), samples)
         if isinstance(answer, tuple):
             continue
         assert_valid(answer, samples, ranks, cap, multiple)
         num_planned += 1
-    assert num_planned > 100
+    assert num_planned > 15
 
 
 def dp_balanced(dp: int, cp: int, cap: int, mode: str, **options):

@@ -4,6 +4,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Iterator
 
@@ -197,3 +198,33 @@ def test_the_plugin_works_in_a_process_that_a_process_spawns(
         ISOCHRON_VERL="1",
     )
     assert result.stdout.strip() == "isochron.compat.partitions", result.stderr
+
+
+def test_the_plugin_works_in_a_worker_of_ray(metadata: pathlib.Path):
+    with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:  # sockets: a short path
+        result = run_python(
+            f"""
+            import ray
+
+            ray.init(
+                num_cpus=1,
+                include_dashboard=False,
+                object_store_memory=80_000_000,
+                _node_ip_address="127.0.0.1",
+                _temp_dir={folder!r},
+            )
+
+            @ray.remote
+            def whose():
+                from verl.utils.seqlen_balancing import karmarkar_karp
+                return karmarkar_karp.func.__module__
+
+            try:
+                print(ray.get(whose.remote(), timeout=150))
+            finally:
+                ray.shutdown()
+            """,
+            metadata,
+            ISOCHRON_VERL="1",
+        )
+    assert result.stdout.splitlines()[-1:] == ["isochron.compat.partitions"], result.stderr
