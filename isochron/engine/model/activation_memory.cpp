@@ -31,7 +31,8 @@ struct Widths {
   std::int64_t exchange;     // q, k, v, output and gradients of a share of the heads, of all tokens
   std::int64_t bookkeeping;  // token, label, weight, angles
 
-  Widths(const ModelShape& shape, std::int64_t element_bytes) {
+  Widths(const ModelShape& shape, const ActivationOptions& options) {
+    const std::int64_t element_bytes = options.element_bytes;
     const std::int64_t wide_bytes = std::max<std::int64_t>(element_bytes, 4);  // of sums
     const std::int64_t kv_heads = element_bytes * shape.kv_heads * shape.head_dim;
     hidden = element_bytes * shape.hidden;
@@ -41,7 +42,7 @@ struct Widths {
     rotated = shape.qk_norm ? query + kv_heads : 0;
     rstd = wide_bytes;
     lse = wide_bytes * shape.heads;
-    exchange = 4 * query + 2 * key_value;
+    exchange = options.in_groups ? 4 * query + 2 * key_value : 0;
     bookkeeping = 32 + wide_bytes * shape.head_dim;
     if (element_bytes < 4) {
       norm_scratch = 3 * wide_bytes * shape.hidden;
@@ -76,13 +77,12 @@ ActivationBytes layer_bytes(const Widths& width, bool keeps_all) {
 
 }  // namespace
 
-ActivationBytes activation_bytes(const ModelShape& shape, Recompute recompute,
-                                 std::int64_t element_bytes) {
+ActivationBytes activation_bytes(const ModelShape& shape, const ActivationOptions& options) {
   require_valid(shape);
-  const Widths width(shape, element_bytes);
-  const ActivationBytes layer = layer_bytes(width, recompute == Recompute::none);
+  const Widths width(shape, options);
+  const ActivationBytes layer = layer_bytes(width, options.recompute == Recompute::none);
   const std::int64_t final_norm = 2 * width.hidden + width.norm_scratch;
-  if (recompute == Recompute::full) {
+  if (options.recompute == Recompute::full) {
     return {.kept = width.bookkeeping + shape.layers * width.hidden,
             .working = std::max(final_norm, layer.kept - width.hidden + layer.working)};
   }

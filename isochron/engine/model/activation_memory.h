@@ -18,10 +18,16 @@ struct ActivationBytes {
   [[nodiscard]] std::int64_t peak() const { return (kept + working) * 17 / 16; }
 };
 
-// `element_bytes` is that of the weights: 2 counts as the operations of torch work, more as the
-// kernels for the CPU do. The head is counted apart.
-[[nodiscard]] ActivationBytes activation_bytes(const ModelShape& shape, Recompute recompute,
-                                               std::int64_t element_bytes);
+struct ActivationOptions {
+  Recompute recompute = Recompute::none;
+  std::int64_t element_bytes = 2;  // of the weights; 2 counts as torch's operations, more as those
+                                   // for the CPU
+  bool in_groups = false;          // of several ranks, which exchange heads
+};
+
+// The head is counted apart.
+[[nodiscard]] ActivationBytes activation_bytes(const ModelShape& shape,
+                                               const ActivationOptions& options);
 
 // Bytes that head and loss work with, in chunks of `chunk` tokens, before the layers do: logits,
 // and the gradient of the weight of the head.

@@ -89,7 +89,9 @@ ExpectedMemory expected_memory(const Recipe& recipe, const ModelShape& model, st
                                const std::optional<Hardware>& hardware) {
   const std::int64_t parameters = num_parameters(model);
   const std::int64_t width = element_bytes(recipe);
-  const ActivationBytes bytes = activation_bytes(model, recipe.engine.recompute, width);
+  const ActivationBytes bytes = activation_bytes(model, {.recompute = recipe.engine.recompute,
+                                                         .element_bytes = width,
+                                                         .in_groups = largest_group > 1});
   ExpectedMemory memory = {
       .weights = width * parameters,
       .gradients = 4 * parameters,

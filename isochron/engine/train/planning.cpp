@@ -86,8 +86,12 @@ CostModel named_cost(const std::string& name) {
 CostModel planning_cost(const Recipe& recipe, const ModelShape& model,
                         const std::optional<Hardware>& hardware) {
   const auto with_activations = [&](CostModel cost) {
-    cost.activation_bytes_per_token = static_cast<double>(
-        activation_bytes(model, recipe.engine.recompute, element_bytes(recipe)).peak());
+    const bool in_groups = plan_options(recipe).context != "static:1";
+    cost.activation_bytes_per_token =
+        static_cast<double>(activation_bytes(model, {.recompute = recipe.engine.recompute,
+                                                     .element_bytes = element_bytes(recipe),
+                                                     .in_groups = in_groups})
+                                .peak());
     return cost;
   };
   if (recipe.engine.cost) return with_activations(named_cost(*recipe.engine.cost));

@@ -14,8 +14,11 @@ namespace {
 CostModel cost_of(const MeasuredModel& model) {
   CostModel cost;
   cost.linear_ns = 1;
-  cost.activation_bytes_per_token = static_cast<double>(
-      activation_bytes(model.shape, model.recompute, model.element_bytes()).peak());
+  cost.activation_bytes_per_token =
+      static_cast<double>(activation_bytes(model.shape, {.recompute = model.recompute,
+                                                         .element_bytes = model.element_bytes(),
+                                                         .in_groups = true})
+                              .peak());
   cost.context = {{.kind = ContextKind::all_gather_kv,
                    .bytes_per_token = 1,
                    .links = {{.max_ranks = 64, .gb_per_s = 1}}}};
@@ -46,7 +49,7 @@ TEST(LongSequence, ThatIsCTimesTheCapOfARankTrainsOnCRanks) {
       const StepMemory first = training.step(plan);
       const std::int64_t predicted =
           plan.peak_activation_bytes[static_cast<std::size_t>(world.place().rank)];
-      EXPECT_EQ(predicted, cap * activation_bytes(model.shape, model.recompute, 4).peak());
+      EXPECT_EQ(predicted, cap * static_cast<std::int64_t>(plan.cost.activation_bytes_per_token));
       EXPECT_LE(first.activations, predicted);
       EXPECT_GE(first.activations, predicted * 10 / 13);
       StepMemory last = first;

@@ -54,8 +54,7 @@ TEST(ExpectedMemory, TheWorkingSetIsThatOfTheHeadOrOfALayer) {
   };
   EXPECT_EQ(working(100), head_bytes(model, 100, 2));
   EXPECT_EQ(working(4096), head_bytes(model, recipe.engine.loss_chunk, 2));
-  EXPECT_EQ(working(1 << 20),
-            (std::int64_t{1} << 20) * activation_bytes(model, Recompute::none, 2).working);
+  EXPECT_EQ(working(1 << 20), (std::int64_t{1} << 20) * activation_bytes(model, {}).working);
 }
 
 TEST(ExpectedMemory, CountsTheKeysAndValuesThatAGroupExchanges) {
@@ -132,7 +131,7 @@ TEST(Planning, CountsTheActivationsOfTheEngineWhateverTheCosts) {
   Recipe recipe = recipe_on(DeviceKind::cuda, Recompute::selective);
   recipe.engine.cost = "verl";
   const auto expected =
-      static_cast<double>(activation_bytes(model, Recompute::selective, 2).peak());
+      static_cast<double>(activation_bytes(model, {.recompute = Recompute::selective}).peak());
   EXPECT_EQ(planning_cost(recipe, model, std::nullopt).activation_bytes_per_token, expected);
   recipe.engine.cost.reset();
   recipe.engine.hardware = "h200";
