@@ -70,6 +70,17 @@ MUTATIONS = [
              "gathers.push_back(state.gather(state.shards[bucket]));", ""),
     Mutation("the loss is that of the own rank", "engine/execute/engine.cpp",
              "result.loss += row[rank][0];", "result.loss = row[rank][0];"),
+    Mutation("masks go by the place in the batch, not by the row", "engine/execute/microbatch.cpp",
+             "is_row ? rows.ids[sequence.index()] : -1", "sequence.value()"),
+    Mutation("masks go by the place in the micro-batch", "engine/model/decoder.cpp",
+             "masks = TokenMasks(dropout, input.rows_T, input.positions_T);",
+             "masks = TokenMasks(dropout, input.rows_T, at::arange(num_rows, "
+             "input.rows_T.options()));"),
+    Mutation("masks do not change with the step", "engine/execute/engine.cpp",
+             ".step = step}", ".step = step - step}"),
+    Mutation("every evaluation drops inputs too", "engine/execute/engine.cpp",
+             "turn.slot, update, /*dropout=*/{})",
+             "turn.slot, update, {.probability = options_.dropout, .seed = 1, .step = step})"),
     Mutation("the last chunk of the head sends nothing back", "engine/loss/token_outputs.cpp",
              "log_p.exp_().mul_(factor.neg());", "log_p.exp_().mul_(0);"),
 ]  # fmt: skip

@@ -120,12 +120,12 @@ void Engine::begin(std::int64_t step, const StepPlan& plan) {
   }
 }
 
-at::Tensor Engine::forward_loss(const ContextGroup& group, std::int32_t slot,
-                                const Update& update) {
+at::Tensor Engine::forward_loss(const ContextGroup& group, std::int32_t slot, const Update& update,
+                                const Dropout& dropout) {
   const auto scope = tracer_.scope("forward", slot);
   const Microbatch microbatch =
       make_microbatch(update.rows, group, Labels::weighted, model_.options().device);
-  const at::Tensor hidden_TD = model_.hidden_TD(microbatch.input);
+  const at::Tensor hidden_TD = model_.hidden_TD(microbatch.input, dropout);
   const TokenOutputs outputs =
       token_outputs(hidden_TD, model_.head_weight(), microbatch.labels_T, options_.head);
   const at::Tensor loss_T = update.loss(outputs);
@@ -139,12 +139,13 @@ StepResult Engine::train(std::int64_t step, const StepPlan& plan, const Update& 
   const std::vector<Turn> turns = turns_of(plan, world_.place().rank);
   at::Tensor total = at::zeros({}, at::TensorOptions(at::kDouble).device(device));
   Nanoseconds busy_ns = 0;
+  const Dropout dropout = {.probability = options_.dropout, .seed = options_.seed, .step = step};
 
   optimizer_->begin();
   for (const Turn& turn : turns) {
     world_.set_activity(step, turn.slot, "forward");
     const Nanoseconds begin_ns = tracer_.now_ns();
-    const at::Tensor loss = forward_loss(*turn.group, turn.slot, update);
+    const at::Tensor loss = forward_loss(*turn.group, turn.slot, update, dropout);
     total.add_(loss.detach());
     if (&turn == &turns.back()) optimizer_->begin_last_backward(/*overlap=*/true);
     world_.set_activity(step, turn.slot, "backward");
@@ -173,7 +174,7 @@ StepResult Engine::evaluate(std::int64_t step, const StepPlan& plan, const Updat
   for (const Turn& turn : turns_of(plan, world_.place().rank)) {
     world_.set_activity(step, turn.slot, "forward");
     const Nanoseconds begin_ns = tracer_.now_ns();
-    total.add_(forward_loss(*turn.group, turn.slot, update));
+    total.add_(forward_loss(*turn.group, turn.slot, update, /*dropout=*/{}));
     synchronize(device);
     busy_ns += tracer_.now_ns() - begin_ns;
   }

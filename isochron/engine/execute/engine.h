@@ -49,6 +49,8 @@ struct EngineOptions {
   Tokens capacity = 8192;  // tokens of a micro-batch on a rank
   PlanOptions plan = {};   // balance, max_sequences, ..; `pass` is set by the call
   HeadOptions head = {};
+  double dropout = 0;  // in front of the linear products of the layers, in train() alone; below 1
+  std::int64_t seed = 0;  // of the masks
 };
 
 // Executes step plans on all ranks: each runs the micro-batches that the plan gives it, in its
@@ -93,7 +95,7 @@ class Engine {
  private:
   void begin(std::int64_t step, const StepPlan& plan);
   [[nodiscard]] at::Tensor forward_loss(const ContextGroup& group, std::int32_t slot,
-                                        const Update& update);
+                                        const Update& update, const Dropout& dropout);
   [[nodiscard]] StepResult finish(const StepPlan& plan, const at::Tensor& loss,
                                   Nanoseconds busy_ns);
 

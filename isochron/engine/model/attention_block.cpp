@@ -21,12 +21,13 @@ AttentionBlock::Heads AttentionBlock::split(const at::Tensor& qkv_TE,
 }
 
 AttentionBlock::Kept AttentionBlock::keep(const at::Tensor& x_TD, const RopeTable& table,
-                                          const Attention& attention, Recompute recompute) const {
+                                          const Attention& attention, const LayerMasks& masks,
+                                          Recompute recompute) const {
   Kept kept;
   kept.x_TD = x_TD;
   RmsNormOutput normed = rms_norm(x_TD, norm_D, epsilon);
   kept.rstd_T = std::move(normed.rstd_R);
-  kept.qkv_TE = qkv.forward(normed.y_RD);
+  kept.qkv_TE = qkv.forward(normed.y_RD, masks.qkv);
   if (recompute == Recompute::none) kept.normed_TD = normed.y_RD;
   normed.y_RD.reset();
 
@@ -42,16 +43,17 @@ AttentionBlock::Kept AttentionBlock::keep(const at::Tensor& x_TD, const RopeTabl
   return kept;
 }
 
-at::Tensor AttentionBlock::result_TD(const Kept& kept) const {
-  return output.forward_add(kept.attention.out_TNH.flatten(1), kept.x_TD);
+at::Tensor AttentionBlock::result_TD(const Kept& kept, const LayerMasks& masks) const {
+  return output.forward_add(kept.attention.out_TNH.flatten(1), masks.output, kept.x_TD);
 }
 
 AttentionBlock::Gradient AttentionBlock::backward(const at::Tensor& grad_TD, const Kept& kept,
                                                   const RopeTable& table,
-                                                  const Attention& attention) const {
+                                                  const Attention& attention,
+                                                  const LayerMasks& masks) const {
   const at::Tensor out_TQ = kept.attention.out_TNH.flatten(1);
   std::vector<at::Tensor> output_gradients;
-  output.add_gradients(grad_TD, out_TQ, output_gradients);
+  output.add_gradients(grad_TD, out_TQ, masks.output, output_gradients);
 
   at::Tensor grad_qkv_TE = at::empty_like(kept.qkv_TE);
   {
@@ -61,8 +63,8 @@ AttentionBlock::Gradient AttentionBlock::backward(const at::Tensor& grad_TD, con
     }
     const Heads input = split(kept.qkv_TE, rotated);
     const Heads grads = split(grad_qkv_TE, {});
-    attention.backward(output.grad_input_TD(grad_TD).view_as(kept.attention.out_TNH), input.q_TNH,
-                       input.k_TGH, input.v_TGH, kept.attention,
+    attention.backward(output.grad_input_TD(grad_TD, masks.output).view_as(kept.attention.out_TNH),
+                       input.q_TNH, input.k_TGH, input.v_TGH, kept.attention,
                        {.q_TNH = grads.q_TNH, .k_TGH = grads.k_TGH, .v_TGH = grads.v_TGH});
   }
   HeadNormGradient head_norms;
@@ -77,11 +79,11 @@ AttentionBlock::Gradient AttentionBlock::backward(const at::Tensor& grad_TD, con
   Gradient gradient;
   const at::Tensor normed_TD =
       kept.normed_TD.defined() ? kept.normed_TD : rms_norm_again(kept.x_TD, kept.rstd_T, norm_D);
-  RmsNormGradient norm =
-      rms_norm_backward(qkv.grad_input_TD(grad_qkv_TE), kept.x_TD, kept.rstd_T, norm_D, grad_TD);
+  RmsNormGradient norm = rms_norm_backward(qkv.grad_input_TD(grad_qkv_TE, masks.qkv), kept.x_TD,
+                                           kept.rstd_T, norm_D, grad_TD);
   gradient.x_TD = std::move(norm.x_RD);
   gradient.parameters.push_back(std::move(norm.weight_D));
-  qkv.add_gradients(grad_qkv_TE, normed_TD, gradient.parameters);
+  qkv.add_gradients(grad_qkv_TE, normed_TD, masks.qkv, gradient.parameters);
   if (head_norm.is_used()) {
     gradient.parameters.push_back(std::move(head_norms.q_H));
     gradient.parameters.push_back(std::move(head_norms.k_H));

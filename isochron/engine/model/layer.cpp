@@ -17,6 +17,8 @@ struct Call : torch::CustomClassHolder {
       : layer(std::move(layer_)), pass(std::move(pass_)) {}
   std::shared_ptr<const Layer> layer;
   std::shared_ptr<const ForwardPass> pass;
+
+  [[nodiscard]] LayerMasks masks() const { return pass->masks.of_layer(layer->index); }
 };
 
 struct KeptLayer {
@@ -40,20 +42,23 @@ struct KeptLayer {
 };
 
 KeptLayer keep(const at::Tensor& x_TD, const Call& call, Recompute recompute) {
+  const LayerMasks masks = call.masks();
   KeptLayer kept;
   kept.attention =
-      call.layer->attention.keep(x_TD, call.pass->table, *call.pass->attention, recompute);
-  kept.mlp = call.layer->mlp.keep(call.layer->attention.result_TD(kept.attention), recompute);
+      call.layer->attention.keep(x_TD, call.pass->table, *call.pass->attention, masks, recompute);
+  kept.mlp = call.layer->mlp.keep(call.layer->attention.result_TD(kept.attention, masks), masks,
+                                  recompute);
   return kept;
 }
 
 // The result alone, with each block's tensors gone as soon as they are used.
 at::Tensor run(const at::Tensor& x_TD, const Call& call) {
   const Layer& layer = *call.layer;
+  const LayerMasks masks = call.masks();
   constexpr auto least = Recompute::selective;
   const at::Tensor middle_TD = layer.attention.result_TD(
-      layer.attention.keep(x_TD, call.pass->table, *call.pass->attention, least));
-  return layer.mlp.result_TD(layer.mlp.keep(middle_TD, least));
+      layer.attention.keep(x_TD, call.pass->table, *call.pass->attention, masks, least), masks);
+  return layer.mlp.result_TD(layer.mlp.keep(middle_TD, masks, least), masks);
 }
 
 struct LayerNode : torch::autograd::Function<LayerNode> {
@@ -68,7 +73,7 @@ struct LayerNode : torch::autograd::Function<LayerNode> {
     std::vector<at::Tensor> saved;
     for (const at::Tensor* tensor : kept.tensors()) saved.push_back(*tensor);
     context->save_for_backward(std::move(saved));
-    return call->layer->mlp.result_TD(kept.mlp);
+    return call->layer->mlp.result_TD(kept.mlp, call->masks());
   }
 
   static std::vector<at::Tensor> backward(torch::autograd::AutogradContext* context,
@@ -76,10 +81,11 @@ struct LayerNode : torch::autograd::Function<LayerNode> {
     const auto call =
         c10::static_intrusive_pointer_cast<Call>(context->saved_data["call"].toCapsule());
     KeptLayer kept = restore(context->get_saved_variables(), *call);
-    MlpBlock::Gradient mlp = call->layer->mlp.backward(grads[0].contiguous(), kept.mlp);
+    const LayerMasks masks = call->masks();
+    MlpBlock::Gradient mlp = call->layer->mlp.backward(grads[0].contiguous(), kept.mlp, masks);
     kept.mlp = {};
     AttentionBlock::Gradient attention = call->layer->attention.backward(
-        mlp.x_TD, kept.attention, call->pass->table, *call->pass->attention);
+        mlp.x_TD, kept.attention, call->pass->table, *call->pass->attention, masks);
     std::vector<at::Tensor> result = {std::move(attention.x_TD)};
     for (auto* gradients : {&attention.parameters, &mlp.parameters}) {
       std::move(gradients->begin(), gradients->end(), std::back_inserter(result));

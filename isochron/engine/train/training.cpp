@@ -136,7 +136,9 @@ void run_training(const Recipe& recipe, const Place& place, const Surroundings& 
   Engine engine(world, model, &optimizer, cost, tracer,
                 {.capacity = microbatch_capacity(recipe.data, longest),
                  .plan = plan_options(recipe),
-                 .head = {.chunk = recipe.engine.loss_chunk}});
+                 .head = {.chunk = recipe.engine.loss_chunk},
+                 .dropout = recipe.model.dropout,
+                 .seed = recipe.engine.seed});
 
   const fs::path run_folder = recipe.trainer.default_local_dir;
   SftTask task(data.training, data.validation ? &*data.validation : nullptr,

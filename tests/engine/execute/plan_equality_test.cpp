@@ -52,13 +52,16 @@ void expect_weights(const Decoder& model, const Decoder& reference) {
   }
 }
 
+constexpr std::int64_t seed_of_masks = 42;
+
 struct Case {
   TinyModel model;
   StepPlan plan;
   TokenRows rows;
+  double dropout = 0;
 };
 
-// Three updates with one plan and new rows each time.
+// Three updates with one plan, each with masks of its own; then a look without any.
 void train_and_compare(World& world, const Case& given) {
   Decoder model = make_tiny_model(given.model);
   TinyModel precise = given.model;
@@ -68,11 +71,13 @@ void train_and_compare(World& world, const Case& given) {
   ReferenceTraining reference(reference_model, optimizer_options);
   ShardedAdamW optimizer(model.parameters(), world.all(), optimizer_options);
   Tracer tracer;
-  Engine engine(world, model, &optimizer, given.plan.cost, tracer, {.head = {.chunk = 7}});
+  Engine engine(world, model, &optimizer, given.plan.cost, tracer,
+                {.head = {.chunk = 7}, .dropout = given.dropout, .seed = seed_of_masks});
 
   for (int update = 0; update < 3; ++update) {
     SCOPED_TRACE(testing::Message() << "update " << update);
-    const ReferenceUpdate expected = reference.update(given.rows, lr);
+    const ReferenceUpdate expected = reference.update(
+        given.rows, lr, {.probability = given.dropout, .seed = seed_of_masks, .step = update});
     const StepResult result =
         engine.train(update, given.plan, {given.rows.view(), negative_log_prob()}, lr);
     EXPECT_FALSE(result.skipped);
@@ -141,7 +146,9 @@ void train_random_plans(World& world) {
     ASSERT_EQ(find_violation(to_json(plan)), std::nullopt);
     const TinyModel model = {
         .tied = seed % 2 == 0, .seed = seed, .recompute = static_cast<Recompute>(seed % 3)};
-    train_and_compare(world, {model, plan, random_rows(plan.batch.lengths, tiny_vocabulary, seed)});
+    const double dropout = seed % 4 < 2 ? 0.1 : 0;
+    train_and_compare(
+        world, {model, plan, random_rows(plan.batch.lengths, tiny_vocabulary, seed), dropout});
   }
 }
 

@@ -105,6 +105,25 @@ TEST(TrainRun, ResumesBitEqualOnTheSameNumberOfRanks) {
             tiny.metrics("whole").back()["data"]["train/total_tokens(B)"]);
 }
 
+TEST(TrainRun, DropsTheSameInputsOnEveryNumberOfRanksAndAfterAResume) {
+  const TinyRun tiny;
+  const std::string dropout = "model.dropout=0.1";
+  tiny.run_well("without", {"--nproc", "2"});
+  tiny.run_well("whole", {"--nproc", "2", dropout});
+  tiny.run_well("alone", {dropout, "data.max_token_len_per_gpu=200"});
+  tiny.run_well("cut", {"--nproc", "2", dropout, "trainer.total_training_steps=3"});
+  tiny.run_well("cut", {"--nproc", "2", dropout});
+  tiny.run_well("reseeded", {"--nproc", "2", dropout, "engine.seed=43"});
+  const std::vector<double> expected = tiny.losses("whole");
+  EXPECT_EQ(tiny.losses("cut"), expected);
+  EXPECT_EQ(tiny.parts("cut", 6), tiny.parts("whole", 6));
+  const std::vector<double> alone = tiny.losses("alone");
+  ASSERT_EQ(alone.size(), 6);
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(alone[i], expected[i], 1e-4);
+  EXPECT_GT(std::abs(tiny.losses("without")[0] - expected[0]), 1e-3);
+  EXPECT_GT(std::abs(tiny.losses("reseeded")[0] - expected[0]), 1e-3);
+}
+
 TEST(TrainRun, ResumesOnAnotherNumberOfRanks) {
   const TinyRun tiny;
   tiny.run_well("whole", {"--nproc", "2"});
