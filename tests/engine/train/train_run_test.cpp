@@ -138,9 +138,10 @@ TEST(TrainRun, ResumesOnAnotherNumberOfRanks) {
 
 TEST(TrainRun, SavesInTheBackgroundWhatItSavesOtherwise) {
   const TinyRun tiny;
-  tiny.run_well("plain", {"--nproc", "2", "trainer.save_freq=2"});
-  tiny.run_well("async", {"--nproc", "2", "trainer.save_freq=2", "checkpoint.async_save=true",
-                          "trainer.max_ckpt_to_keep=3"});
+  const std::string contents = "checkpoint.save_contents=[model,optimizer,extra,hf_model]";
+  tiny.run_well("plain", {"--nproc", "2", "trainer.save_freq=2", contents});
+  tiny.run_well("async", {"--nproc", "2", "trainer.save_freq=2", contents,
+                          "checkpoint.async_save=true", "trainer.max_ckpt_to_keep=3"});
   for (const std::int64_t step : {2, 4, 6}) {
     EXPECT_EQ(tiny.parts("async", step), tiny.parts("plain", step)) << step;
   }
