@@ -40,7 +40,7 @@ void plan_first_steps(const Recipe& recipe, const TrainingData& data, const Cost
     for (const std::int64_t row : order.rows_of(step)) {
       batch.lengths.push_back(data.training.length(row));
     }
-    const StepPlan plan = plan_step(batch, topology, cost, plan_options(recipe));
+    const StepPlan plan = plan_step(batch, topology, cost, plan_options(recipe, run.ranks));
     const bool has_plan = plan.status == Status::optimal || plan.status == Status::feasible;
     require(has_plan, "plan", "there is no plan for step {}: {}", step, plan.reason);
     run.predicted_step_ns.push_back(plan.predicted_step_ns);

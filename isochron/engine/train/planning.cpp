@@ -63,10 +63,14 @@ Tokens microbatch_capacity(const DataOptions& data, Tokens longest) {
   return data.micro_batch_size_per_gpu * longest;
 }
 
-PlanOptions plan_options(const Recipe& recipe) {
+PlanOptions plan_options(const Recipe& recipe, std::int32_t ranks) {
   PlanOptions options;
   options.balance = recipe.trainer.balance_batch;
   if (!recipe.data.use_dynamic_bsz) options.max_sequences = recipe.data.micro_batch_size_per_gpu;
+  if (recipe.data.pad == Pad::rows) {
+    options.pad = Pad::rows;
+    options.pad_multiple = ranks;
+  }
   return options;
 }
 

@@ -27,8 +27,9 @@ namespace isochron {
 // micro_batch_size_per_gpu rows of `longest` tokens take.
 [[nodiscard]] Tokens microbatch_capacity(const DataOptions& data, Tokens longest);
 
-// How a batch is planned: balanced or not, with a number of rows per micro-batch or without.
-[[nodiscard]] PlanOptions plan_options(const Recipe& recipe);
+// How a batch is planned: balanced or not, with a number of rows per micro-batch or without, padded
+// to a multiple of the ranks or not.
+[[nodiscard]] PlanOptions plan_options(const Recipe& recipe, std::int32_t ranks);
 
 // The precision that `auto` means on the device.
 [[nodiscard]] Precision resolved_precision(const Recipe& recipe);

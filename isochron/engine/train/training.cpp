@@ -135,7 +135,7 @@ void run_training(const Recipe& recipe, const Place& place, const Surroundings& 
       std::max(data.training.longest(), data.validation ? data.validation->longest() : 0);
   Engine engine(world, model, &optimizer, cost, tracer,
                 {.capacity = microbatch_capacity(recipe.data, longest),
-                 .plan = plan_options(recipe),
+                 .plan = plan_options(recipe, place.size),
                  .head = {.chunk = recipe.engine.loss_chunk},
                  .dropout = recipe.model.dropout,
                  .seed = recipe.engine.seed});

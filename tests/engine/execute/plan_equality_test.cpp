@@ -173,6 +173,12 @@ void train_forced_cases(World& world) {
     train_and_compare(world, {{}, plan, half});
   }
   {
+    SCOPED_TRACE("padding rows, beside others and alone");
+    StepPlan plan = plan_of(lengths, 2, {{{0, 5, 1}, {6}}, {{2}, {3, 4}}});
+    plan.padding_rows = 2;
+    train_and_compare(world, {{}, plan, rows, 0.1});
+  }
+  {
     SCOPED_TRACE("one slot, everything on it");
     train_and_compare(world, {{}, plan_of(lengths, 2, {{{0, 1, 2}, {3, 4}}}), rows});
   }

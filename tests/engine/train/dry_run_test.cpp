@@ -46,11 +46,14 @@ TEST(Planning, TakesTheCapacityOfTheModeOfTheRecipe) {
   data.use_dynamic_bsz = false;
   EXPECT_EQ(microbatch_capacity(data, 100), 400);
   Recipe recipe;
-  EXPECT_EQ(plan_options(recipe).max_sequences, 0);
+  EXPECT_EQ(plan_options(recipe, 3).max_sequences, 0);
+  EXPECT_EQ(plan_options(recipe, 3).pad_multiple, 1);
   recipe.data.use_dynamic_bsz = false;
   recipe.trainer.balance_batch = false;
-  EXPECT_EQ(plan_options(recipe).max_sequences, 4);
-  EXPECT_FALSE(plan_options(recipe).balance);
+  recipe.data.pad = Pad::rows;
+  EXPECT_EQ(plan_options(recipe, 3).max_sequences, 4);
+  EXPECT_FALSE(plan_options(recipe, 3).balance);
+  EXPECT_EQ(plan_options(recipe, 3).pad_multiple, 3);
 }
 
 TEST(Planning, CountsWithWhatTheRecipeNames) {

@@ -134,7 +134,7 @@ TEST(Recipe, ChecksEveryValue) {
       {"data.train_max_samples=0", "data.train_max_samples is 0, must be -1 (all) or at least 1"},
       {"data.truncation=middle", "data.truncation is \"middle\", must be one of error, left"},
       {"data.pad_mode=right", "data.pad_mode is \"right\", must be one of no_padding"},
-      {"data.pad=rows", "data.pad is \"rows\", must be one of uneven, error"},
+      {"data.pad=zeros", "data.pad is \"zeros\", must be one of uneven, rows, error"},
       {"model.dropout=1", "model.dropout is 1, must be at least 0 and below 1"},
       {"model.dropout=-0.1", "model.dropout is -0.1, must be at least 0 and below 1"},
       {"data.max_length=0", "data.max_length is 0, must be from 1 to 2147483647"},

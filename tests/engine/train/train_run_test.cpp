@@ -84,11 +84,15 @@ TEST(TrainRun, GivesTheSameNumbersOnEveryNumberOfRanksAndWithoutBalance) {
   tiny.run_well("dealt", {"--nproc", "3", "trainer.balance_batch=false"});
   tiny.run_well("fixed",
                 {"--nproc", "2", "data.use_dynamic_bsz=false", "data.micro_batch_size_per_gpu=3"});
+  tiny.run_well("padded", {"--nproc", "3", "data.pad=rows"});  // 8 rows and one
+  EXPECT_EQ(parse_json(tiny.files().read("padded/plans/step_1.json"), "plan")["padding_rows"], 1);
   const std::vector<double> expected = tiny.losses("one");
-  for (const char* name : {"two", "dealt", "fixed"}) {
+  for (const char* name : {"two", "dealt", "fixed", "padded"}) {
     const std::vector<double> losses = tiny.losses(name);
     ASSERT_EQ(losses.size(), 6);
     for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(losses[i], expected[i], 1e-4) << name;
+    EXPECT_EQ(tiny.metrics(name).back()["data"]["train/total_tokens(B)"],
+              tiny.metrics("one").back()["data"]["train/total_tokens(B)"]);
   }
 }
 
