@@ -21,6 +21,11 @@ namespace isochron {
 //   members agree   all members of a communicator issue the same operations, in the same order;
 //   acyclic         the orders in which ranks issue over all their communicators fit into one.
 //
+// Opening and closing a group count as collectives of its communicator, and a third rule holds; a
+// communicator that nobody opened is open all along:
+//
+//   open            nothing is issued on a group before it is opened and after it is closed.
+//
 // issued_by_rank[r] is World::issued() of rank r, for all ranks of the world.
 [[nodiscard]] inline std::optional<std::string> find_order_violation(
     const std::vector<std::vector<IssuedCollective>>& issued_by_rank) {
@@ -30,7 +35,16 @@ namespace isochron {
   std::map<Node, std::size_t> num_before;
   for (std::size_t rank = 0; rank < issued_by_rank.size(); ++rank) {
     std::optional<Node> last;
+    std::map<std::string, bool> is_open;  // groups that were opened or closed so far
     for (const IssuedCollective& issued : issued_by_rank[rank]) {
+      const bool opens = issued.operation == group_opened;
+      const bool closes = issued.operation == group_closed;
+      const auto group = is_open.try_emplace(issued.communicator, !opens && !closes).first;
+      if (group->second == opens) {
+        return fmt::format("rank {} issued {} on {}, which is {}", rank, issued.operation,
+                           issued.communicator, opens ? "open" : "not open");
+      }
+      group->second = !closes;
       auto& of_rank = by_communicator[issued.communicator][rank];
       Node node{issued.communicator, of_rank.size()};
       of_rank.push_back(issued);

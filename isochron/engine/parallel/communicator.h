@@ -20,6 +20,10 @@ class Pending {
 // are contiguous and on the device of the world. A collective that fails or takes longer than the
 // timeout throws std::runtime_error that names the operation, the group and, where it is known,
 // the rank that is late, with what it was last seen doing; nothing may be issued afterwards.
+//
+// Those that return Pending are under way afterwards and need no help of the thread that issued
+// them. Any number of them may be under way; they are awaited in the order in which they were
+// issued. Until then their tensors stay as they are.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -39,7 +43,16 @@ class Communicator {
   // or not.
   virtual std::unique_ptr<Pending> reduce_scatter_sum(at::Tensor& part, at::Tensor& all,
                                                       std::string_view what) = 0;
+  // Both hold size() parts of equal size and share no memory: part i of `sent` goes to member i,
+  // part i of `received` comes from member i.
+  virtual std::unique_ptr<Pending> all_to_all(at::Tensor& received, at::Tensor& sent,
+                                              std::string_view what) = 0;
 };
+
+// Opening a group waits for its members like a collective, and closing one ends what may be issued
+// on it: both are recorded, as these operations without elements.
+inline constexpr std::string_view group_opened = "open group";
+inline constexpr std::string_view group_closed = "close group";
 
 // One collective as a rank issued it: what the order checker of tests compares.
 struct IssuedCollective {

@@ -5,6 +5,7 @@
 
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #include <utility>
+#include <vector>
 
 #include "isochron/engine/parallel/network.h"
 
@@ -36,6 +37,14 @@ class NcclChannel final : public Channel {
 
   std::unique_ptr<Pending> reduce_scatter_sum(at::Tensor& part, at::Tensor& all) override {
     return std::make_unique<PendingWork>(group_->_reduce_scatter_base(part, all));
+  }
+
+  std::unique_ptr<Pending> all_to_all(at::Tensor& received, at::Tensor& sent) override {
+    at::Tensor into = received.view(-1);
+    at::Tensor from = sent.view(-1);
+    std::vector<std::int64_t> equal_parts;  // what no sizes mean
+    return std::make_unique<PendingWork>(
+        group_->alltoall_base(into, from, equal_parts, equal_parts));
   }
 
  private:

@@ -20,6 +20,7 @@ class Channel {
   [[nodiscard]] virtual c10d::Backend& backend() = 0;
   virtual std::unique_ptr<Pending> all_gather(at::Tensor& all) = 0;
   virtual std::unique_ptr<Pending> reduce_scatter_sum(at::Tensor& part, at::Tensor& all) = 0;
+  virtual std::unique_ptr<Pending> all_to_all(at::Tensor& received, at::Tensor& sent) = 0;
 };
 
 // What carries the collectives of a process: connects the members of a group through a store of

@@ -64,6 +64,16 @@ class WatchedGroup final : public Communicator {
     return start(issue(all, what), [&] { return channel_->reduce_scatter_sum(part, all); });
   }
 
+  std::unique_ptr<Pending> all_to_all(at::Tensor& received, at::Tensor& sent,
+                                      std::string_view what) override {
+    require_parts(sent, what);
+    require(received.numel() == sent.numel() && received.dtype() == sent.dtype(), "communicator",
+            "{} of {}: {} elements of {} are received, must be {} of {} like those that are sent",
+            what, name_, received.numel(), received.dtype().name(), sent.numel(),
+            sent.dtype().name());
+    return start(issue(sent, what), [&] { return channel_->all_to_all(received, sent); });
+  }
+
  private:
   struct Issued {
     std::string what;

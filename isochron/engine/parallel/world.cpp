@@ -81,10 +81,21 @@ struct World::State {
     }
   }
 
+  // A group of one opens and closes alone, which nobody has to know.
+  void record_change(std::string_view operation, std::int32_t first, std::int32_t count) {
+    if (count == 1) return;
+    log.add({.communicator = group_name(first, count),
+             .first_rank = first,
+             .num_ranks = count,
+             .operation = std::string(operation),
+             .elements = 0});
+  }
+
   // Over keys of their own, so that a group that is opened again does not meet the one before.
   std::unique_ptr<Communicator> connect(std::string name, const std::string& prefix,
                                         std::int32_t first, std::int32_t count) {
     if (count == 1) return single_rank(std::move(name), first, log);
+    const std::int64_t number = heartbeat->count_collective(name);  // who does not come is late
     try {
       auto channel = network->connect(c10::make_intrusive<c10d::PrefixStore>(prefix, store),
                                       place.rank - first, count);
@@ -92,7 +103,7 @@ struct World::State {
                            *heartbeat, log);
     } catch (const std::exception& error) {
       const std::string culprit = heartbeat->find_culprit(
-          {.communicator = name, .first_rank = first, .num_ranks = count, .number = 0});
+          {.communicator = name, .first_rank = first, .num_ranks = count, .number = number});
       throw std::runtime_error(fmt::format("[world] {} could not connect: {}{}({})", name, culprit,
                                            culprit.empty() ? "" : " ", one_line(error)));
     }
@@ -130,6 +141,7 @@ Communicator& World::group(std::int32_t first, std::int32_t count) {
           count, first, state.place.size, state.place.rank);
   auto& group = state.groups[{first, count}];
   if (!group) {
+    state.record_change(group_opened, first, count);
     const std::int64_t opening = ++state.num_openings[{first, count}];
     group = state.connect(group_name(first, count),
                           fmt::format("group/{}/{}/{}", first, count, opening), first, count);
@@ -140,6 +152,7 @@ Communicator& World::group(std::int32_t first, std::int32_t count) {
 void World::close_group(std::int32_t first, std::int32_t count) {
   require(state_->groups.erase({first, count}) == 1, "world", "{} is not open",
           group_name(first, count));
+  state_->record_change(group_closed, first, count);
 }
 
 void World::set_activity(std::int64_t step, std::int64_t slot, std::string_view operation) {

@@ -53,7 +53,8 @@ class World {
   [[nodiscard]] std::string get(const std::string& key);
   [[nodiscard]] std::optional<std::string> find(const std::string& key);
 
-  // With options.record: what this rank issued, in order, over all communicators.
+  // With options.record: what this rank issued, in order, over all communicators, and the groups of
+  // several ranks that it opened and closed.
   [[nodiscard]] std::vector<IssuedCollective> issued() const;
 
  private:

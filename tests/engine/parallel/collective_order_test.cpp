@@ -50,5 +50,52 @@ TEST(CollectiveOrder, FindsACircleOverSeveralCommunicators) {
             "these wait for each other: all ranks 0, ranks 0 to 1 0, ranks 1 to 2 0");
 }
 
+IssuedCollective opens(IssuedCollective group) {
+  group.operation = group_opened;
+  group.elements = 0;
+  return group;
+}
+IssuedCollective closes(IssuedCollective group) {
+  group.operation = group_closed;
+  group.elements = 0;
+  return group;
+}
+const IssuedCollective first_two = on_first_two("a");
+const IssuedCollective last_two = on_last_two("b");
+
+TEST(CollectiveOrder, AcceptsGroupsThatOpenAndClose) {
+  EXPECT_EQ(find_order_violation({{opens(first_two), first_two, closes(first_two), on_all("c"),
+                                   opens(first_two), first_two},
+                                  {opens(first_two), first_two, closes(first_two), opens(last_two),
+                                   on_all("c"), opens(first_two), last_two, first_two},
+                                  {opens(last_two), on_all("c"), last_two}}),
+            std::nullopt);
+}
+
+TEST(CollectiveOrder, FindsGroupsThatOpenInACircle) {
+  const IssuedCollective all = on_all("c");
+  EXPECT_EQ(find_order_violation({{opens(first_two), opens(all)},
+                                  {opens(last_two), opens(first_two), opens(all)},
+                                  {opens(all), opens(last_two)}}),
+            "these wait for each other: all ranks 0, ranks 0 to 1 0, ranks 1 to 2 0");
+}
+
+TEST(CollectiveOrder, FindsAMemberThatKeepsAGroupOpen) {
+  EXPECT_EQ(find_order_violation({{opens(first_two), closes(first_two)}, {opens(first_two)}, {}}),
+            "collective 1 of ranks 0 to 1: rank 0 issued close group of 0, rank 1 nothing");
+}
+
+TEST(CollectiveOrder, FindsWhatIsIssuedOnAGroupThatIsNotOpen) {
+  const std::vector<IssuedCollective> closed{opens(first_two), closes(first_two), first_two};
+  EXPECT_EQ(find_order_violation({closed, closed, {}}),
+            "rank 0 issued a on ranks 0 to 1, which is not open");
+  const std::vector<IssuedCollective> never{closes(first_two)};
+  EXPECT_EQ(find_order_violation({never, never, {}}),
+            "rank 0 issued close group on ranks 0 to 1, which is not open");
+  const std::vector<IssuedCollective> twice{opens(first_two), opens(first_two)};
+  EXPECT_EQ(find_order_violation({twice, twice, {}}),
+            "rank 0 issued open group on ranks 0 to 1, which is open");
+}
+
 }  // namespace
 }  // namespace isochron

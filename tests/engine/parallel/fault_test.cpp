@@ -125,6 +125,21 @@ TEST(Fault, ACollectiveUnderWayFailsWhereItIsAwaited) {
   }
 }
 
+TEST(Fault, ARankThatIsLateForAnExchangeIsNamed) {
+  const auto outcomes = outcomes_of(3, [](World& world) {
+    if (world.place().rank == 1) std::this_thread::sleep_for(milliseconds{8000});
+    at::Tensor sent = at::ones({3'000'000});
+    at::Tensor received = at::empty({3'000'000});
+    world.all().all_to_all(received, sent, "exchange")->wait();
+  });
+  for (const std::size_t rank : {0u, 2u}) {
+    expect_stopped(
+        outcomes[rank],
+        "exchange of all ranks failed .* rank 1 is late: for [0-9]+ s in step 7, slot 3, "
+        "forward");
+  }
+}
+
 TEST(Fault, RanksThatNeverComeAreNamed) {
   const auto outcomes = rank_outcomes(5, [](const Place& place) -> std::string {
     if (place.rank % 2 == 0) World world(place, short_patience);
