@@ -67,4 +67,28 @@ PackedLayout packed_layout(std::span<const Tokens> lengths, const LayoutOptions&
   return layout;
 }
 
+std::vector<std::int64_t> shard_order(std::span<const std::int32_t> cu_seqlens,
+                                      std::int32_t context_size) {
+  require_valid({.context_size = context_size});
+  const std::int64_t size = context_size;
+  const std::int64_t num_chunks = size > 1 ? 2 * size : 1;
+  const std::int64_t num_held = cu_seqlens.back() / size;
+  std::vector<std::int64_t> order;
+  order.reserve(static_cast<std::size_t>(cu_seqlens.back()));
+  for (std::size_t i = 0; i + 1 < cu_seqlens.size(); ++i) {
+    const std::int64_t padded = cu_seqlens[i + 1] - cu_seqlens[i];
+    require(padded % num_chunks == 0, where,
+            "sequence {} has {} padded tokens, must be a multiple of {}", i, padded, num_chunks);
+    const std::int64_t chunk_size = padded / num_chunks;
+    for (std::int64_t chunk = 0; chunk < num_chunks; ++chunk) {
+      const bool is_first = chunk < size;  // of the two that its rank holds
+      const std::int64_t rank = is_first ? chunk : num_chunks - 1 - chunk;
+      const std::int64_t begin =
+          rank * num_held + cu_seqlens[i] / size + (is_first ? 0 : chunk_size);
+      for (std::int64_t k = 0; k < chunk_size; ++k) order.push_back(begin + k);
+    }
+  }
+  return order;
+}
+
 }  // namespace isochron

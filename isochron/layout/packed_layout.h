@@ -40,4 +40,9 @@ struct PackedLayout {
 [[nodiscard]] PackedLayout packed_layout(std::span<const Tokens> lengths,
                                          const LayoutOptions& options = {});
 
+// Of each padded token of a group, in the order of the sequences: where it lies when the shards of
+// all ranks stand one behind the other. `cu_seqlens` is that of their layouts.
+[[nodiscard]] std::vector<std::int64_t> shard_order(std::span<const std::int32_t> cu_seqlens,
+                                                    std::int32_t context_size);
+
 }  // namespace isochron

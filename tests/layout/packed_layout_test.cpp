@@ -146,5 +146,41 @@ TEST(PackedLayout, TheRanksOfAGroupHoldEveryTokenOnce) {
   }
 }
 
+// 3 and 5 tokens on two ranks: chunks of 1 and 2. Rank 0 holds a0 a3 b01 b67, rank 1 a1 a2 b23 b45.
+TEST(ShardOrder, SaysWhereEachTokenLiesAmongTheShards) {
+  EXPECT_EQ(shard_order(std::vector<std::int32_t>{0, 4, 12}, 2),
+            (std::vector<std::int64_t>{0, 6, 7, 1, 2, 3, 8, 9, 10, 11, 4, 5}));
+  EXPECT_EQ(shard_order(std::vector<std::int32_t>{0, 2, 3}, 1),
+            (std::vector<std::int64_t>{0, 1, 2}));
+  EXPECT_THROW((void)shard_order(std::vector<std::int32_t>{0, 6}, 2), std::invalid_argument);
+}
+
+TEST(ShardOrder, LeadsToEveryTokenOfRandomLayouts) {
+  Random random(5);
+  for (int round = 0; round < 500; ++round) {
+    const auto size = static_cast<std::int32_t>(random.between(1, 9));
+    std::vector<Tokens> lengths(static_cast<std::size_t>(random.between(1, 5)));
+    for (Tokens& length : lengths) length = random.between(1, 60);
+    std::vector<std::int64_t> sources;  // of the shards, one behind the other
+    std::vector<std::int32_t> cu_seqlens;
+    for (std::int32_t rank = 0; rank < size; ++rank) {
+      const PackedLayout layout =
+          packed_layout(lengths, {.context_size = size, .context_rank = rank});
+      sources.insert(sources.end(), layout.source.begin(), layout.source.end());
+      cu_seqlens = layout.cu_seqlens;
+    }
+    const std::vector<std::int64_t> order = shard_order(cu_seqlens, size);
+    ASSERT_EQ(order.size(), sources.size());
+    std::int64_t start = 0;
+    for (std::size_t i = 0; i < lengths.size(); start += lengths[i++]) {
+      for (std::int32_t k = cu_seqlens[i]; k < cu_seqlens[i + 1]; ++k) {
+        const Tokens position = k - cu_seqlens[i];
+        ASSERT_EQ(sources[static_cast<std::size_t>(order[static_cast<std::size_t>(k)])],
+                  position < lengths[i] ? start + position : -1);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace isochron

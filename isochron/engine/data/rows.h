@@ -18,9 +18,10 @@ struct Rows {
   Batch batch;                                        // lengths, groups, extra costs of all rows
   std::vector<std::int64_t> ids;                      // of each row in its data set
   std::vector<std::span<const std::int32_t>> tokens;  // of each row
-  // Writes w of each token of a row: the weight of its loss in the sum over all rows, as the target
-  // that the tokens before it predict. w[0] is 0. One denominator for the whole batch is in it.
-  std::function<void(SequenceId row, std::span<double> weights)> fill_weights;
+  // Writes w of the tokens `first` and following of a row: the weight of the loss of each in the
+  // sum over all rows, as the target that the tokens before it predict. That of token 0 is 0. One
+  // denominator for the whole batch is in it.
+  std::function<void(SequenceId row, std::size_t first, std::span<double> weights)> fill_weights;
 };
 
 }  // namespace isochron

@@ -1,10 +1,11 @@
 // One step on one rank:
 //
-//   compare the hash of the plan -> per slot: read the rows of the own group, forward, backward
-//   -> sum the gradients over the ranks -> clip, update, gather the weights -> exchange the numbers
+//   compare the hash of the plan -> open the groups it needs -> per slot: read the own shards of
+//   the rows of the own group, forward, backward -> sum the gradients over the ranks -> clip,
+//   update, gather the weights -> exchange the numbers
 //
-// A rank that a slot leaves out goes on to the next one; nothing but the reduction waits for
-// others.
+// A rank that a slot leaves out goes on to the next one; it waits for the members of its groups
+// inside their micro-batches, and for all ranks in the reduction.
 
 #include "isochron/engine/execute/engine.h"
 
@@ -16,7 +17,6 @@
 #include <utility>
 
 #include "isochron/core/require.h"
-#include "isochron/engine/execute/microbatch.h"
 #include "isochron/plan/plan.h"
 #include "isochron/simulate/simulate.h"
 
@@ -26,39 +26,20 @@ namespace {
 
 constexpr const char* where = "engine";
 
-// A group that a rank is in, with its slot.
-struct Turn {
-  std::int32_t slot = 0;
-  const ContextGroup* group = nullptr;
-};
-
-// What a rank runs, in order; placeholders run nothing.
-std::vector<Turn> turns_of(const StepPlan& plan, std::int32_t rank) {
-  std::vector<Turn> turns;
-  for (std::size_t slot = 0; slot < plan.microbatches.size(); ++slot) {
-    for (const ContextGroup& group : plan.microbatches[slot]) {
-      const bool is_member =
-          group.ranks.first <= rank && rank < group.ranks.first + group.ranks.size;
-      if (is_member && !group.sequences.empty()) {
-        turns.push_back({static_cast<std::int32_t>(slot), &group});
-      }
-    }
-  }
-  return turns;
-}
-
 void require_executable(const StepPlan& plan, std::int32_t num_ranks) {
   require(plan.topology.ranks == num_ranks, where, "the plan is for {} ranks, there are {}",
           plan.topology.ranks, num_ranks);
   require(plan.topology.pipeline.stages == 1, where,
           "the plan has {} pipeline stages, the engine executes 1", plan.topology.pipeline.stages);
-  for (const Slot& slot : plan.microbatches) {
-    for (const ContextGroup& group : slot) {
-      require(group.ranks.size == 1, where,
-              "the plan has a group of {} ranks, the engine executes groups of 1",
-              group.ranks.size);
-    }
-  }
+  require(plan.options.tensor_parallel == 1, where,
+          "the plan has tensor_parallel {}, the engine executes 1", plan.options.tensor_parallel);
+}
+
+// How the ranks of a group exchange keys and values. A plan says so where its cost model offers
+// several ways; a cost model that knows of none means that it costs nothing.
+ContextKind exchange_of(const StepPlan& plan, const ContextGroup& group) {
+  if (group.exchange) return *group.exchange;
+  return plan.cost.context.empty() ? ContextKind::all_gather_kv : plan.cost.context.front().kind;
 }
 
 // Waits until the device is done, so that what follows is timed alone.
@@ -85,7 +66,8 @@ Engine::Engine(World& world, Decoder& model, ShardedAdamW* optimizer, CostModel 
       optimizer_(optimizer),
       cost_(std::move(cost)),
       tracer_(tracer),
-      options_(std::move(options)) {}
+      options_(std::move(options)),
+      groups_(world, options_.max_context_groups) {}
 
 StepPlan Engine::plan(const Batch& batch, Pass pass) const {
   PlanOptions options = options_.plan;
@@ -118,18 +100,43 @@ void Engine::begin(std::int64_t step, const StepPlan& plan) {
         "[engine] the plan of step {} differs between ranks: that of rank 0 from that of {}", step,
         others));
   }
+  groups_.open(plan);
 }
 
-at::Tensor Engine::forward_loss(const ContextGroup& group, std::int32_t slot, const Update& update,
-                                const Dropout& dropout) {
-  const auto scope = tracer_.scope("forward", slot);
-  const Microbatch microbatch =
-      make_microbatch(update.rows, group, Labels::weighted, model_.options().device);
-  const at::Tensor hidden_TD = model_.hidden_TD(microbatch.input, dropout);
+Microbatch Engine::microbatch_of(const ContextGroup& group, const Rows& rows, Labels labels) const {
+  return make_microbatch(rows, group, world_.place().rank, labels, model_.options().device);
+}
+
+at::Tensor Engine::hidden_TD(const StepPlan& plan, const ContextGroup& group,
+                             const Microbatch& microbatch, const Dropout& dropout) {
+  if (group.ranks.size == 1) return model_.hidden_TD(microbatch.input, dropout);
+  return model_.hidden_TD(
+      microbatch.input,
+      context_attention(exchange_of(plan, group), microbatch.layout.cu_seqlens, groups_.of(group),
+                        model_.options().device, options_.context),
+      dropout);
+}
+
+Engine::ForwardResult Engine::forward(const StepPlan& plan, const Turn& turn, const Update& update,
+                                      const Dropout& dropout) {
+  const auto scope = tracer_.scope("forward", turn.slot);
+  const Microbatch microbatch = microbatch_of(*turn.group, update.rows, Labels::weighted);
+  ForwardResult result;
+  result.hidden_TD = hidden_TD(plan, *turn.group, microbatch, dropout);
   const TokenOutputs outputs =
-      token_outputs(hidden_TD, model_.head_weight(), microbatch.labels_T, options_.head);
+      token_outputs(result.hidden_TD, model_.head_weight(), microbatch.labels_T, options_.head);
   const at::Tensor loss_T = update.loss(outputs);
-  return loss_T.mul(microbatch.weights_T.to(loss_T.scalar_type())).sum();
+  result.loss = loss_T.mul(microbatch.weights_T.to(loss_T.scalar_type())).sum();
+  return result;
+}
+
+void Engine::backward(const ContextGroup& group, const ForwardResult& result) {
+  if (result.loss.requires_grad()) {
+    torch::autograd::backward({result.loss}, {});
+  } else if (group.ranks.size > 1) {
+    // The other members wait for what this one knows of their keys, be it nothing.
+    torch::autograd::backward({result.hidden_TD}, {at::zeros_like(result.hidden_TD)});
+  }
 }
 
 StepResult Engine::train(std::int64_t step, const StepPlan& plan, const Update& update, double lr) {
@@ -138,6 +145,7 @@ StepResult Engine::train(std::int64_t step, const StepPlan& plan, const Update& 
   const at::Device device = model_.options().device;
   const std::vector<Turn> turns = turns_of(plan, world_.place().rank);
   at::Tensor total = at::zeros({}, at::TensorOptions(at::kDouble).device(device));
+  const bool may_overlap = may_overlap_reduction(plan, world_.place().rank);
   Nanoseconds busy_ns = 0;
   const Dropout dropout = {.probability = options_.dropout, .seed = options_.seed, .step = step};
 
@@ -145,12 +153,12 @@ StepResult Engine::train(std::int64_t step, const StepPlan& plan, const Update& 
   for (const Turn& turn : turns) {
     world_.set_activity(step, turn.slot, "forward");
     const Nanoseconds begin_ns = tracer_.now_ns();
-    const at::Tensor loss = forward_loss(*turn.group, turn.slot, update, dropout);
-    total.add_(loss.detach());
-    if (&turn == &turns.back()) optimizer_->begin_last_backward(/*overlap=*/true);
+    const ForwardResult result = forward(plan, turn, update, dropout);
+    total.add_(result.loss.detach());
+    if (&turn == &turns.back()) optimizer_->begin_last_backward(may_overlap);
     world_.set_activity(step, turn.slot, "backward");
     const auto scope = tracer_.scope("backward", turn.slot);
-    if (loss.requires_grad()) torch::autograd::backward({loss}, {});
+    backward(*turn.group, result);
     synchronize(device);
     busy_ns += tracer_.now_ns() - begin_ns;
   }
@@ -174,7 +182,7 @@ StepResult Engine::evaluate(std::int64_t step, const StepPlan& plan, const Updat
   for (const Turn& turn : turns_of(plan, world_.place().rank)) {
     world_.set_activity(step, turn.slot, "forward");
     const Nanoseconds begin_ns = tracer_.now_ns();
-    total.add_(forward_loss(*turn.group, turn.slot, update, /*dropout=*/{}));
+    total.add_(forward(plan, turn, update, /*dropout=*/{}).loss);
     synchronize(device);
     busy_ns += tracer_.now_ns() - begin_ns;
   }
@@ -208,57 +216,79 @@ StepResult Engine::finish(const StepPlan& plan, const at::Tensor& loss, Nanoseco
   return result;
 }
 
-std::vector<std::vector<float>> Engine::log_probs(std::int64_t step, const StepPlan& plan,
-                                                  const Rows& rows) {
+std::vector<TokenScore> Engine::scores(std::int64_t step, const StepPlan& plan, const Rows& rows) {
   begin(step, plan);
   const at::NoGradGuard no_grad;
-  const at::Device device = model_.options().device;
-
-  // Every rank knows from the plan which numbers each of the others sends, in which order.
-  const std::int32_t num_ranks = world_.place().size;
-  std::vector<std::vector<SequenceId>> sequences_of(static_cast<std::size_t>(num_ranks));
-  std::vector<std::int64_t> num_sent(static_cast<std::size_t>(num_ranks), 0);
-  const std::vector<Tokens> lengths = all_lengths(plan);
-  for (std::int32_t rank = 0; rank < num_ranks; ++rank) {
-    const auto index = static_cast<std::size_t>(rank);
-    for (const Turn& turn : turns_of(plan, rank)) {
-      for (const SequenceId sequence : turn.group->sequences) {
-        sequences_of[index].push_back(sequence);
-        num_sent[index] += lengths[sequence.index()];
-      }
-    }
-  }
-
-  std::vector<at::Tensor> own;
+  std::vector<at::Tensor> log_probs;
+  std::vector<at::Tensor> entropies;
   for (const Turn& turn : turns_of(plan, world_.place().rank)) {
     world_.set_activity(step, turn.slot, "forward");
     const auto scope = tracer_.scope("forward", turn.slot);
-    const Microbatch microbatch = make_microbatch(rows, *turn.group, Labels::all, device);
-    own.push_back(token_outputs(model_.hidden_TD(microbatch.input), model_.head_weight(),
-                                microbatch.labels_T, options_.head)
-                      .log_prob_T.to(at::kFloat));
+    const Microbatch microbatch = microbatch_of(*turn.group, rows, Labels::all);
+    const TokenOutputs outputs =
+        token_outputs(hidden_TD(plan, *turn.group, microbatch, /*dropout=*/{}),
+                      model_.head_weight(), microbatch.labels_T, options_.head);
+    const at::Tensor is_predicted_T = microbatch.labels_T >= 0;
+    const auto predicted = [&](const at::Tensor& values_T) {
+      return values_T.masked_select(is_predicted_T).to(at::kFloat).cpu();
+    };
+    log_probs.push_back(predicted(outputs.log_prob_T));
+    if (options_.head.entropy) entropies.push_back(predicted(outputs.entropy_T));
   }
-  at::Tensor mine = at::zeros({std::max<std::int64_t>(1, *std::ranges::max_element(num_sent))},
-                              at::TensorOptions(at::kFloat).device(device));
-  if (!own.empty()) {
-    const at::Tensor sent = at::cat(own);
-    mine.narrow(0, 0, sent.numel()).copy_(sent);
-  }
-  const at::Tensor gathered = gather_rows(world_, mine, "gather log-probs");
 
-  std::vector<std::vector<float>> log_probs(rows.tokens.size());
-  for (std::int32_t rank = 0; rank < num_ranks; ++rank) {
-    const float* next = gathered.const_data_ptr<float>() + rank * gathered.size(1);
-    for (const SequenceId sequence : sequences_of[static_cast<std::size_t>(rank)]) {
-      const Tokens length = lengths[sequence.index()];
-      // The last position of a row predicts nothing; a padding row is nobody's.
-      if (sequence.index() < log_probs.size()) {
-        log_probs[sequence.index()].assign(next, next + length - 1);
+  std::vector<TokenScore> scores;
+  for (const PredictedToken& token : predicted_tokens(plan, world_.place().rank)) {
+    scores.push_back({.row = token.row, .token = token.token});
+  }
+  const auto fill = [&](const std::vector<at::Tensor>& parts, float TokenScore::*field) {
+    auto next = scores.begin();
+    for (const at::Tensor& part : parts) {
+      for (std::int64_t i = 0; i < part.numel(); ++i) {
+        (*next++).*field = part.const_data_ptr<float>()[i];
       }
-      next += length;
+    }
+  };
+  fill(log_probs, &TokenScore::log_prob);
+  fill(entropies, &TokenScore::entropy);
+  return scores;
+}
+
+std::vector<RowScores> Engine::gather_scores(const StepPlan& plan,
+                                             const std::vector<TokenScore>& own) {
+  // Every rank knows from the plan which tokens each of the others sends, in which order.
+  std::vector<std::vector<PredictedToken>> tokens_of;
+  std::size_t most = 1;
+  for (std::int32_t rank = 0; rank < world_.place().size; ++rank) {
+    tokens_of.push_back(predicted_tokens(plan, rank));
+    most = std::max(most, tokens_of.back().size());
+  }
+  ISOCHRON_ASSERT(own.size() == tokens_of[static_cast<std::size_t>(world_.place().rank)].size());
+  at::Tensor mine = at::zeros({static_cast<std::int64_t>(2 * most)}, at::kFloat);
+  float* sent = mine.mutable_data_ptr<float>();
+  for (const TokenScore& score : own) {
+    *sent++ = score.log_prob;
+    *sent++ = score.entropy;
+  }
+  const at::Tensor gathered =
+      gather_rows(world_, mine.to(model_.options().device), "gather scores");
+
+  std::vector<RowScores> rows(plan.batch.lengths.size());
+  for (std::size_t rank = 0; rank < tokens_of.size(); ++rank) {
+    const float* received =
+        gathered.const_data_ptr<float>() + static_cast<std::int64_t>(rank) * gathered.size(1);
+    for (const PredictedToken& token : tokens_of[rank]) {
+      RowScores& row = rows[token.row.index()];
+      const auto size = static_cast<std::size_t>(plan.batch.lengths[token.row.index()] - 1);
+      const auto index = static_cast<std::size_t>(token.token - 1);
+      row.log_probs.resize(size);
+      row.log_probs[index] = *received++;
+      const float entropy = *received++;
+      if (!options_.head.entropy) continue;
+      row.entropies.resize(size);
+      row.entropies[index] = entropy;
     }
   }
-  return log_probs;
+  return rows;
 }
 
 }  // namespace isochron

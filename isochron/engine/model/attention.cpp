@@ -6,12 +6,11 @@
 
 namespace isochron {
 
-std::shared_ptr<const Attention> packed_attention(const std::vector<std::int64_t>& cu_seqlens,
-                                                  at::Device device) {
+std::shared_ptr<const Attention> local_attention(const AttentionSpans& spans, at::Device device) {
   require(device.is_cpu() || device.is_cuda(), "attention", "the device is {}, must be cpu or cuda",
           device.str());
-  if (device.is_cuda()) return std::make_shared<CudaAttention>(cu_seqlens, device);
-  return std::make_shared<CpuAttention>(cu_seqlens);
+  if (device.is_cuda()) return std::make_shared<CudaAttention>(spans, device);
+  return std::make_shared<CpuAttention>(spans);
 }
 
 }  // namespace isochron

@@ -65,7 +65,7 @@ AttentionBlock::Gradient AttentionBlock::backward(const at::Tensor& grad_TD, con
     const Heads grads = split(grad_qkv_TE, {});
     attention.backward(output.grad_input_TD(grad_TD, masks.output).view_as(kept.attention.out_TNH),
                        input.q_TNH, input.k_TGH, input.v_TGH, kept.attention,
-                       {.q_TNH = grads.q_TNH, .k_TGH = grads.k_TGH, .v_TGH = grads.v_TGH});
+                       {.q_TNH = grads.q_TNH, .k_SGH = grads.k_TGH, .v_SGH = grads.v_TGH});
   }
   HeadNormGradient head_norms;
   const at::Tensor grad_query_key = query_key_heads(grad_qkv_TE);

@@ -4,19 +4,20 @@
 
 namespace isochron {
 
-// One call of torch's fused kernel per sequence.
+// Calls of torch's fused kernel for each span: one for the keys of its queries, one for those
+// before, if there are any.
 class CpuAttention final : public Attention {
  public:
-  explicit CpuAttention(std::vector<std::int64_t> cu_seqlens);
+  explicit CpuAttention(AttentionSpans spans);
 
-  [[nodiscard]] AttentionOutput forward(const at::Tensor& q_TNH, const at::Tensor& k_TGH,
-                                        const at::Tensor& v_TGH) const override;
-  void backward(const at::Tensor& grad_out_TNH, const at::Tensor& q_TNH, const at::Tensor& k_TGH,
-                const at::Tensor& v_TGH, const AttentionOutput& output,
+  [[nodiscard]] AttentionOutput forward(const at::Tensor& q_TNH, const at::Tensor& k_SGH,
+                                        const at::Tensor& v_SGH) const override;
+  void backward(const at::Tensor& grad_out_TNH, const at::Tensor& q_TNH, const at::Tensor& k_SGH,
+                const at::Tensor& v_SGH, const AttentionOutput& output,
                 const Gradients& gradients) const override;
 
  private:
-  std::vector<std::int64_t> cu_seqlens_;
+  AttentionSpans spans_;
 };
 
 }  // namespace isochron

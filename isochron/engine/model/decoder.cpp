@@ -136,7 +136,9 @@ at::Tensor Decoder::hidden_TD(const PackedTokens& input, const Dropout& dropout)
   require(input.tokens_T.dim() == 1 && input.tokens_T.numel() == starts.back(), where,
           "{} tokens, must be {}, where the last sequence ends", input.tokens_T.numel(),
           starts.back());
-  return hidden_TD(input, packed_attention(starts, input.tokens_T.device()), dropout);
+  return hidden_TD(
+      input, local_attention({.cu_queries = starts, .cu_keys = starts}, input.tokens_T.device()),
+      dropout);
 }
 
 at::Tensor Decoder::hidden_TD(const PackedTokens& input, std::shared_ptr<const Attention> attention,

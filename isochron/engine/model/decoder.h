@@ -17,11 +17,12 @@ namespace isochron {
 
 class Attention;
 
-// The tokens of a micro-batch, sequences one behind the other.
+// The tokens of a micro-batch that a rank holds, sequences or their shards one behind the other.
 struct PackedTokens {
-  at::Tensor tokens_T;                   // int64, on the device of the model
-  at::Tensor positions_T;                // int64, on the device: index in the own sequence
-  std::vector<std::int64_t> cu_seqlens;  // starts of the sequences, and T
+  at::Tensor tokens_T;                     // int64, on the device of the model
+  at::Tensor positions_T;                  // int64, on the device: index in the own sequence
+  std::vector<std::int64_t> cu_seqlens;    // starts of what is held of each sequence, and T
+  std::vector<std::int64_t> lengths = {};  // of the sequences; empty: those of cu_seqlens
   at::Tensor rows_T = {};  // int64, on the device: row of each token in its data set; for dropout
 };
 

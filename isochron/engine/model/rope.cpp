@@ -78,8 +78,9 @@ at::Tensor angles_TR(const RopeConfig& rope, std::int64_t head_dim, const Packed
   std::vector<at::Tensor> parts;
   for (std::size_t i = 0; i + 1 < input.cu_seqlens.size(); ++i) {
     const std::int64_t begin = input.cu_seqlens[i];
-    const std::int64_t length = input.cu_seqlens[i + 1] - begin;
-    parts.push_back(position_T1.narrow(0, begin, length) *
+    const std::int64_t num_held = input.cu_seqlens[i + 1] - begin;
+    const std::int64_t length = input.lengths.empty() ? num_held : input.lengths[i];
+    parts.push_back(position_T1.narrow(0, begin, num_held) *
                     rope_frequencies_R(rope, head_dim, length).to(device));
   }
   return parts.empty() ? position_T1 * rope_frequencies_R(rope, head_dim, 0).to(device)

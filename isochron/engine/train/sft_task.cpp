@@ -35,10 +35,12 @@ WeightedRows mean_over_tokens(const RowFiles& files, std::span<const std::int64_
   }
   const double weight =
       weighted.num_trained > 0 ? 1 / static_cast<double>(weighted.num_trained) : 0;
-  weighted.rows.fill_weights = [masks, weight](SequenceId row, std::span<double> weights) {
+  weighted.rows.fill_weights = [masks, weight](SequenceId row, std::size_t first,
+                                               std::span<double> weights) {
     const auto mask = (*masks)[row.index()];
-    weights[0] = 0;
-    for (std::size_t i = 1; i < mask.size(); ++i) weights[i] = mask[i] * weight;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      weights[i] = first + i > 0 ? mask[first + i] * weight : 0;
+    }
   };
   return weighted;
 }

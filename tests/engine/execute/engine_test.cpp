@@ -54,12 +54,15 @@ TEST_F(OneRankEngine, EqualStepsGiveEqualBits) {
 TEST_F(OneRankEngine, DropsInputsInTrainingAloneByTheStep) {
   const Update update = {rows_.view(), loss()};
   const StepPlan plan = engine_.plan(update.rows.batch, Pass::train);
-  const auto log_probs = engine_.log_probs(1, plan, update.rows);
   const double whole = engine_.evaluate(1, plan, update).loss;
   Engine dropping(world_, model_, &optimizer_, CostModel{}, tracer_,
                   {.capacity = 16, .dropout = 0.1, .seed = 3});
   EXPECT_EQ(dropping.evaluate(1, plan, update).loss, whole);
-  EXPECT_EQ(dropping.log_probs(1, plan, update.rows), log_probs);
+  const auto expected = engine_.scores(1, plan, update.rows);
+  const auto scores = dropping.scores(1, plan, update.rows);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(scores.at(i).log_prob, expected[i].log_prob);
+  }
   // A learning rate of 0 leaves the weights as they are.
   const double first = dropping.train(1, plan, update, 0).loss;
   EXPECT_NE(first, whole);
@@ -120,10 +123,10 @@ TEST_F(OneRankEngine, RejectsPlansThatItCannotExecute) {
               ThrowsMessage<std::invalid_argument>(
                   "[engine] the plan has 4 pipeline stages, the engine executes 1"));
   plan.topology.pipeline.stages = 1;
-  plan.microbatches[0][0].ranks.size = 2;
+  plan.options.tensor_parallel = 2;
   EXPECT_THAT([&] { evaluate(plan); },
               ThrowsMessage<std::invalid_argument>(
-                  "[engine] the plan has a group of 2 ranks, the engine executes groups of 1"));
+                  "[engine] the plan has tensor_parallel 2, the engine executes 1"));
 }
 
 }  // namespace

@@ -13,10 +13,12 @@ Rows TokenRows::view() const {
     rows.tokens.emplace_back(tokens[i]);
     for (std::size_t t = 1; t < loss_mask[i].size(); ++t) num_trained += loss_mask[i][t];
   }
-  rows.fill_weights = [this, num_trained](SequenceId row, std::span<double> weights) {
+  rows.fill_weights = [this, num_trained](SequenceId row, std::size_t first,
+                                          std::span<double> weights) {
     const std::vector<std::uint8_t>& mask = loss_mask[row.index()];
-    for (std::size_t t = 0; t < weights.size(); ++t) {
-      weights[t] = t > 0 && mask[t] != 0 ? 1 / num_trained : 0;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const std::size_t t = first + i;
+      weights[i] = t > 0 && mask[t] != 0 ? 1 / num_trained : 0;
     }
   };
   return rows;

@@ -26,9 +26,8 @@ ReferenceTraining::ReferenceTraining(Decoder& model, const AdamWOptions& options
   }
 }
 
-at::Tensor ReferenceTraining::row_loss(const std::vector<std::int32_t>& tokens,
-                                       const std::vector<std::uint8_t>& mask, std::int64_t id,
-                                       const Dropout& dropout) {
+at::Tensor ReferenceTraining::row_log_probs(const std::vector<std::int32_t>& tokens,
+                                            std::int64_t id, const Dropout& dropout) {
   const auto length = static_cast<std::int64_t>(tokens.size());
   const at::Tensor ids = at::tensor(std::vector<std::int64_t>(tokens.begin(), tokens.end()));
   const at::Tensor hidden = model_.hidden_TD({.tokens_T = ids,
@@ -36,11 +35,16 @@ at::Tensor ReferenceTraining::row_loss(const std::vector<std::int32_t>& tokens,
                                               .cu_seqlens = {0, length},
                                               .rows_T = at::full({length}, id, at::kLong)},
                                              dropout);
-  const at::Tensor log_probs = hidden.matmul(model_.head_weight().t()).log_softmax(-1);
+  return hidden.matmul(model_.head_weight().t()).log_softmax(-1);
+}
+
+at::Tensor ReferenceTraining::row_loss(const std::vector<std::int32_t>& tokens,
+                                       const std::vector<std::uint8_t>& mask, std::int64_t id,
+                                       const Dropout& dropout) {
+  const at::Tensor log_probs = row_log_probs(tokens, id, dropout);
   at::Tensor sum = at::zeros({}, at::kDouble);
-  for (std::int64_t t = 1; t < length; ++t) {
-    const auto index = static_cast<std::size_t>(t);
-    if (mask[index] != 0) sum = sum - log_probs[t - 1][tokens[index]];
+  for (std::size_t t = 1; t < tokens.size(); ++t) {
+    if (mask[t] != 0) sum = sum - log_probs[static_cast<std::int64_t>(t - 1)][tokens[t]];
   }
   return sum;
 }
@@ -54,15 +58,16 @@ double ReferenceTraining::loss(const TokenRows& rows) {
   return num_trained(rows) == 0 ? 0 : sum / num_trained(rows);
 }
 
-std::vector<double> ReferenceTraining::log_probs(const std::vector<std::int32_t>& tokens) {
+ReferenceScores ReferenceTraining::scores(const std::vector<std::int32_t>& tokens) {
   const at::NoGradGuard no_grad;
-  std::vector<double> values;
+  const at::Tensor log_probs = row_log_probs(tokens);
+  ReferenceScores scores;
   for (std::size_t t = 1; t < tokens.size(); ++t) {
-    std::vector<std::uint8_t> only(tokens.size(), 0);
-    only[t] = 1;
-    values.push_back(-row_loss(tokens, only).item<double>());
+    const at::Tensor distribution = log_probs[static_cast<std::int64_t>(t - 1)];
+    scores.log_probs.push_back(distribution[tokens[t]].item<double>());
+    scores.entropies.push_back(-(distribution * distribution.exp()).sum().item<double>());
   }
-  return values;
+  return scores;
 }
 
 ReferenceUpdate ReferenceTraining::update(const TokenRows& rows, double lr,

@@ -17,6 +17,11 @@ struct ReferenceUpdate {
   std::map<std::string, at::Tensor> gradients;  // by parameter, fp64, before clipping
 };
 
+// Of each token after the first of a row.
+struct ReferenceScores {
+  std::vector<double> log_probs, entropies;
+};
+
 // Training as a textbook has it, in fp64: one rank, one sequence at a time, whole logits, a mean
 // over the trained tokens, AdamW on whole tensors. Shares nothing with the engine but the decoder.
 class ReferenceTraining {
@@ -29,14 +34,16 @@ class ReferenceTraining {
   // The mean loss alone.
   [[nodiscard]] double loss(const TokenRows& rows);
 
-  // Log-probability of every token after the first of a row.
-  [[nodiscard]] std::vector<double> log_probs(const std::vector<std::int32_t>& tokens);
+  [[nodiscard]] ReferenceScores scores(const std::vector<std::int32_t>& tokens);
 
  private:
   struct Moments {
     at::Tensor first, second;
   };
-  // Sum over the trained tokens of a row. `id`: of the row, for dropout.
+  // Of every token of the vocabulary behind each token of a row. `id`: of the row, for dropout.
+  [[nodiscard]] at::Tensor row_log_probs(const std::vector<std::int32_t>& tokens,
+                                         std::int64_t id = 0, const Dropout& dropout = {});
+  // Sum over the trained tokens of a row.
   [[nodiscard]] at::Tensor row_loss(const std::vector<std::int32_t>& tokens,
                                     const std::vector<std::uint8_t>& mask, std::int64_t id = 0,
                                     const Dropout& dropout = {});

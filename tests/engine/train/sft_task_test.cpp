@@ -23,7 +23,7 @@ RowFiles three_rows(const TemporaryFolder& folder) {
 std::vector<double> weights_of(const WeightedRows& weighted, std::int32_t row) {
   std::vector<double> weights(
       static_cast<std::size_t>(weighted.rows.batch.lengths[static_cast<std::size_t>(row)]), -1);
-  weighted.rows.fill_weights(SequenceId(row), weights);
+  weighted.rows.fill_weights(SequenceId(row), 0, weights);
   return weights;
 }
 
