@@ -15,11 +15,11 @@
 #include <string>
 #include <vector>
 
-#include "bench/baselines/megatron_dynamic.h"
 #include "bench/processor_time.h"
 #include "isochron/check/check.h"
 #include "isochron/core/json.h"
 #include "isochron/cost/cost_json.h"
+#include "isochron/plan/megatron_schedule.h"
 #include "isochron/plan/plan.h"
 #include "isochron/simulate/simulate.h"
 
@@ -110,7 +110,7 @@ StepPlan rival_plan(const Question& question, const baselines::MegatronSchedule&
 
 Json answer_megatron(const Question& question) {
   const double start = cpu_us();
-  const baselines::MegatronSchedule schedule = baselines::megatron_schedule(
+  const MegatronSchedule schedule = megatron_schedule(
       question.batch.lengths, {.ranks = question.topology.ranks,
                                .capacity = question.topology.capacity,
                                .min_context_size = question.options.min_context_size,

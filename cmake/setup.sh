@@ -9,6 +9,7 @@ packages_of() { sed -n "s#^$1: ##p" "$here/packages.txt"; }
 
 missing=()
 missing_python=()
+missing_alone=()
 for section in "$@"; do
   grep -q "^$section[:/]" "$here/packages.txt" || { echo "isochron: [setup] no section \"$section\" in packages.txt" >&2; exit 2; }
   for package in $(packages_of "$section") $(packages_of "$section/$distribution"); do
@@ -17,6 +18,9 @@ for section in "$@"; do
   done
   for package in $(packages_of "$section/python"); do
     grep -qsx "$package" "$venv/installed.txt" || missing_python+=("$package")
+  done
+  for package in $(packages_of "$section/alone"); do
+    grep -qsx "$package" "$venv/installed.txt" || missing_alone+=("$package")
   done
 done
 
@@ -30,8 +34,12 @@ if [[ ${#missing[@]} -gt 0 ]]; then
   apt-get update -q
   apt-get install -y -q --no-install-recommends "${missing[@]}"
 fi
-if [[ ${#missing_python[@]} -gt 0 ]]; then
+
+# install_python OPTION PACKAGE..
+install_python() {
   [[ -x "$venv/bin/pip" ]] || python3 -m venv "$venv"
-  "$venv/bin/pip" install -q --disable-pip-version-check "${missing_python[@]}"
-  printf '%s\n' "${missing_python[@]}" >> "$venv/installed.txt"
-fi
+  "$venv/bin/pip" install -q --disable-pip-version-check $1 "${@:2}"
+  printf '%s\n' "${@:2}" >> "$venv/installed.txt"
+}
+[[ ${#missing_python[@]} -eq 0 ]] || install_python "" "${missing_python[@]}"
+[[ ${#missing_alone[@]} -eq 0 ]] || install_python --no-deps "${missing_alone[@]}"

@@ -16,7 +16,7 @@
 #include "apps/isochron/run_folder.h"
 #include "apps/isochron/verb.h"
 #include "isochron/check/check.h"
-#include "isochron/plan/baselines.h"
+#include "isochron/report/beside_baselines.h"
 #include "isochron/report/run_report.h"
 
 namespace isochron {
@@ -37,32 +37,12 @@ ReportEntry entry_of_file(const std::string& path) {
   return entry;
 }
 
-using MakeBaseline = StepPlan (*)(const Batch&, const Topology&, const CostModel&,
-                                  const PlanOptions&, Nanoseconds);
-
-// What would be run instead of each plan, through the same checker.
-ReportEntry baseline_of(const ReportEntry& planned, const char* name, MakeBaseline make) {
-  ReportEntry entry = {.name = name, .steps = {}};
-  for (const auto& [plan, violation] : planned.steps) {
-    ReportedStep& step = entry.steps.emplace_back();
-    step.plan = make(plan.batch, plan.topology, plan.cost, plan.options, plan.lower_bound_ns);
-    step.plan.first_sequence = plan.first_sequence;
-    step.violation = step.plan.microbatches.empty()
-                         ? fmt::format("{} raises: {}", name, step.plan.reason)
-                         : find_violation(to_json(step.plan)).value_or("");
-  }
-  return entry;
-}
-
 ExitCode report_plans(const std::vector<std::string>& paths, const std::string& output) {
   require(std::count(paths.begin(), paths.end(), "-") <= 1, "report",
           "standard input is given more than once, must be once");
   std::vector<ReportEntry> entries;
   if (paths.size() == 1) {
-    ReportEntry planned = entry_of_file(paths[0]);
-    entries.push_back(baseline_of(planned, "naive", naive_plan));
-    entries.push_back(baseline_of(planned, "verl 0.9.1", verl_plan));
-    entries.push_back(std::move(planned));
+    entries = beside_baselines(entry_of_file(paths[0]));
   } else {
     for (const std::string& path : paths) entries.push_back(entry_of_file(path));
   }

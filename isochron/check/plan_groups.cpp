@@ -40,10 +40,14 @@ Violation find_dynamic_size_violation(const PlanView& view, std::size_t slot,
       return fmt::format("{}: {} ranks, must be a power of two or divide {}",
                          group_text(slot, ranks), ranks.size, view.num_ranks());
     }
-    if (ranks.first % ranks.size != 0) {
-      return fmt::format("{}: must begin at a multiple of its {} ranks", group_text(slot, ranks),
-                         ranks.size);
-    }
+  }
+  if (view.mode().kind == ContextMode::Kind::powers && !is_power_size(view, ranks.size)) {
+    return fmt::format("{}: {} ranks, must be a power of two up to half of the {} ranks, or all",
+                       group_text(slot, ranks), ranks.size, view.num_ranks());
+  }
+  if (view.mode().kind != ContextMode::Kind::any && ranks.first % ranks.size != 0) {
+    return fmt::format("{}: must begin at a multiple of its {} ranks", group_text(slot, ranks),
+                       ranks.size);
   }
   if (ranks.size < options.min_context_size) {
     return fmt::format("{}: {} ranks, options.min_context_size is {}", group_text(slot, ranks),

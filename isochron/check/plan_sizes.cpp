@@ -6,6 +6,11 @@
 
 namespace isochron::check {
 
+bool is_power_size(const PlanView& view, std::int64_t size) {
+  const bool is_power = std::has_single_bit(static_cast<std::uint64_t>(size));
+  return size == view.num_ranks() || (is_power && size <= view.num_ranks() / 2);
+}
+
 std::vector<std::int64_t> group_sizes(const PlanView& view) {
   const PlanOptions& options = view.options();
   const std::int64_t num_ranks = view.num_ranks();
@@ -16,6 +21,7 @@ std::vector<std::int64_t> group_sizes(const PlanView& view) {
         std::has_single_bit(static_cast<std::uint64_t>(size)) || num_ranks % size == 0;
     if (view.mode().kind == ContextMode::Kind::fixed && size != view.mode().size) continue;
     if (view.mode().kind == ContextMode::Kind::aligned && !is_aligned) continue;
+    if (view.mode().kind == ContextMode::Kind::powers && !is_power_size(view, size)) continue;
     if (is_runnable(view.plan().cost, {.first = 0, .size = size})) sizes.push_back(size);
   }
   return sizes;

@@ -8,6 +8,9 @@
 
 namespace isochron::check {
 
+// Whether dynamic:powers has groups of this size.
+[[nodiscard]] bool is_power_size(const PlanView& view, std::int64_t size);
+
 // Sizes that a group with sequences may have, ascending: by the context, the least and largest
 // size, and an exchange. A size that can run anywhere can run from rank 0 on, where no border of
 // the machine is nearer than it must be.

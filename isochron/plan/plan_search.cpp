@@ -189,7 +189,27 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
   return time_of_equal(slots) < time_of_equal(annealed) ? slots : annealed;
 }
 
-// The same question on groups of one size; none if they do not hold everything.
+// Whether groups of one size hold everything.
+bool holds_all(const Problem& problem, std::int32_t size) {
+  if (problem.num_ranks() % size != 0) return false;
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    if (!problem.item_fits(size, item)) return false;
+  }
+  return true;
+}
+
+// What all sequences take of all ranks in groups of one size: a quick bound.
+Nanoseconds area_of_size(const Problem& problem, std::int32_t size) {
+  if (problem.has_speeds()) return 0;
+  double area = 0;
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    area += static_cast<double>(problem.least_cost(size, bundle)) * size;
+  }
+  return static_cast<Nanoseconds>(area * (1 - 1e-12) / problem.num_ranks());
+}
+
+// The same question on groups of one size, which hold everything; none if the costs do not admit
+// them.
 std::unique_ptr<Problem> with_static_size(const StepPlan& plan, const Problem& problem,
                                           std::int32_t size) {
   PlanOptions options = plan.options;
@@ -199,20 +219,28 @@ std::unique_ptr<Problem> with_static_size(const StepPlan& plan, const Problem& p
   if (options.oversize == Oversize::widen) options.oversize = Oversize::error;
   auto fixed = std::make_unique<Problem>(problem.work(), problem.topology(), plan.cost, options);
   for (ItemId item = 0; item < problem.num_items(); ++item) {
-    if (!problem.item_fits(size, item)) return nullptr;
     if (problem.is_alone(item)) fixed->set_alone(item, size);
   }
-  return problem.num_ranks() % size == 0 && !fixed->sizes().empty() ? std::move(fixed) : nullptr;
+  return fixed->sizes().empty() ? nullptr : std::move(fixed);
 }
 
-// What the search finds, polished. Pipelines of few sequences with groups of any size are also
-// planned with each static size by itself: there annealing gets further.
+// Whether static sizes are worth a search of their own beside that of groups of any size. In
+// pipelines annealing gets further on few sequences; in steps with free counts the whole effort
+// does, and no static size is ever the faster one.
+bool are_static_sizes_tried(const StepPlan& plan, const Problem& problem) {
+  const PlanOptions& options = plan.options;
+  if (context_mode(options.context).kind == ContextMode::Kind::fixed) return false;
+  if (plan.topology.pipeline.stages > 1) return is_polished(problem);
+  return options.counts == Counts::free && options.keep_groups == KeepGroups::none;
+}
+
+// What the search finds, polished.
 DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t effort,
                       Nanoseconds& bound) {
   DraftSlots best = search(plan, problem, effort, bound);
   best = polished(plan, problem, std::move(best), effort, bound_of_pass(plan, problem, bound));
-  const bool is_fixed = context_mode(plan.options.context).kind == ContextMode::Kind::fixed;
-  if (plan.topology.pipeline.stages == 1 || is_fixed || !is_polished(problem)) return best;
+  if (!are_static_sizes_tried(plan, problem)) return best;
+  const bool is_pipeline = plan.topology.pipeline.stages > 1;
   StepPlan trial = plan;
   const auto score = [&](const DraftSlots& slots) {
     set_slots(problem, slots, trial);
@@ -220,13 +248,22 @@ DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t
     return std::pair(memory_excess(trial), trial.predicted_step_ns);
   };
   auto least = score(best);
+  // Nothing that the bound allows is faster than what there is.
+  const auto is_beaten = [&](Nanoseconds bound_here) {
+    return least.first == 0 && least.second <= bound_of_pass(plan, problem, bound_here);
+  };
   for (const std::int32_t size : problem.sizes()) {
+    if (!holds_all(problem, size)) continue;
+    if (!is_pipeline && is_beaten(area_of_size(problem, size))) continue;
     const auto fixed = with_static_size(plan, problem, size);
     if (fixed == nullptr) continue;
-    const Nanoseconds fixed_bound = pipeline_bound(*fixed);
-    if (least.first == 0 && least.second <= fixed_bound) continue;
-    DraftSlots slots = search_pipeline(*fixed, plan, fixed_bound, effort);
-    slots = polished(plan, *fixed, std::move(slots), effort, fixed_bound);
+    Nanoseconds fixed_bound = is_pipeline ? pipeline_bound(*fixed) : step_bound(*fixed);
+    if (is_beaten(fixed_bound)) continue;
+    StepPlan same = plan;
+    same.options = fixed->options();
+    DraftSlots slots = search(same, *fixed, effort, fixed_bound);
+    slots =
+        polished(same, *fixed, std::move(slots), effort, bound_of_pass(plan, *fixed, fixed_bound));
     if (const auto found = score(slots); found < least) {
       least = found;
       best = std::move(slots);

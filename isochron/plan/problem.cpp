@@ -21,7 +21,9 @@ std::vector<std::int32_t> sizes_of(const ContextMode& mode, const Topology& topo
       options.max_context_size == 0 ? topology.ranks : options.max_context_size;
   for (std::int32_t size = options.min_context_size; size <= last; ++size) {
     const bool is_listed =
-        mode.kind == Kind::any || is_power_of_two(size) || topology.ranks % size == 0;
+        mode.kind == Kind::powers
+            ? size == topology.ranks || (is_power_of_two(size) && 2 * size <= topology.ranks)
+            : mode.kind == Kind::any || is_power_of_two(size) || topology.ranks % size == 0;
     if (is_listed) sizes.push_back(size);
   }
   return sizes;

@@ -16,10 +16,11 @@ constexpr std::string_view where = "plan";
 ContextMode context_mode(const std::string& text) {
   using Kind = ContextMode::Kind;
   if (text == "dynamic") return {.kind = Kind::aligned};
+  if (text == "dynamic:powers") return {.kind = Kind::powers};
   if (text == "dynamic:any") return {.kind = Kind::any};
   constexpr std::string_view prefix = "static:";
   require(text.starts_with(prefix), where,
-          "context is \"{}\", must be static:C, dynamic or dynamic:any", text);
+          "context is \"{}\", must be static:C, dynamic, dynamic:powers or dynamic:any", text);
   const auto size =
       value_from_text<std::int32_t>(where, "C of context static:C", text.substr(prefix.size()));
   require(size >= 1 && size <= max_ranks, where, "context is \"{}\", C must be 1 to {}", text,

@@ -45,7 +45,7 @@ struct EnumNames<Pass> {
 };
 
 struct PlanOptions {
-  std::string context = "static:1";   // static:C, dynamic or dynamic:any
+  std::string context = "static:1";   // static:C, dynamic, dynamic:powers, dynamic:any
   std::int32_t min_context_size = 1;  // ranks of a group, where sizes are dynamic
   std::int32_t max_context_size = 0;  // 0: all ranks
   Sync sync = Sync::step;
@@ -65,8 +65,9 @@ struct PlanOptions {
   template <class Row>
   static void describe(Row row) {
     using Self = PlanOptions;
-    row(Field{"context", &Self::context,
-              "ranks that share a sequence: static:C, dynamic (aligned) or dynamic:any"});
+    row(Field{
+        "context", &Self::context,
+        "ranks that share a sequence: static:C, dynamic (aligned), dynamic:powers or dynamic:any"});
     row(Field{"min_context_size", &Self::min_context_size, "dynamic: ranks of a group, at least"});
     row(Field{"max_context_size", &Self::max_context_size,
               "dynamic: ranks of a group, at most; 0: all"});
@@ -98,15 +99,16 @@ struct PlanOptions {
 
 // The meaning of `context`.
 struct ContextMode {
-  enum class Kind { fixed, aligned, any };
+  // powers: aligned, of a power of two up to half of the ranks, or all ranks: Megatron's groups
+  enum class Kind { fixed, aligned, powers, any };
   Kind kind = Kind::fixed;
   std::int32_t size = 1;  // of every group, if fixed
 
   bool operator==(const ContextMode&) const = default;
 };
 
-// Throws std::invalid_argument unless the text is static:C with C from 1 to 2^20, dynamic or
-// dynamic:any.
+// Throws std::invalid_argument unless the text is static:C with C from 1 to 2^20, dynamic,
+// dynamic:powers or dynamic:any.
 [[nodiscard]] ContextMode context_mode(const std::string& text);
 
 // The options with every default that depends on others filled in. Throws std::invalid_argument,

@@ -150,6 +150,12 @@ TEST(CheckPlan, NamesWhatIsWrongWithGroups) {
          p.microbatches[1] = {group_of(0, 3, {1}), group_of(3, 1, {2, 3})};
        },
        "slot 1, ranks 0 to 2: 3 ranks, must be a power of two or divide 4"},
+      {"a size of three among powers of two", wide_plan,
+       [](StepPlan& p) {
+         p.options.context = "dynamic:powers";
+         p.microbatches[1] = {group_of(0, 3, {1}), group_of(3, 1, {2, 3})};
+       },
+       "slot 1, ranks 0 to 2: 3 ranks, must be a power of two up to half of the 4 ranks, or all"},
       {"not aligned", wide_plan,
        [](StepPlan& p) {
          p.microbatches[1] = {group_of(0, 1, {}), group_of(1, 2, {1}), group_of(3, 1, {2, 3})};

@@ -134,7 +134,8 @@ TEST(PlanVerb, NamesWhatIsWrongWithTheCall) {
   EXPECT_EQ(line({"--capacity", "9", "--context", "static:3"}),
             "isochron: [plan] context is static:3, must divide the 4 ranks");
   EXPECT_EQ(line({"--capacity", "9", "--context", "wide"}),
-            "isochron: [plan] context is \"wide\", must be static:C, dynamic or dynamic:any");
+            "isochron: [plan] context is \"wide\", must be static:C, dynamic, dynamic:powers or "
+            "dynamic:any");
   EXPECT_EQ(line({"--capacity", "9", "--sync", "microbatch", "--counts", "free"}),
             "isochron: [plan] counts is free, must be equal with sync microbatch");
   EXPECT_EQ(line({"--capacity", "9", "--oversize", "widen"}),

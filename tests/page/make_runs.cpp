@@ -48,6 +48,8 @@ void write_killed(const fs::path& folder) {
 void write_all(const fs::path& folder) {
   write_example_run(folder / "balanced", {.steps = 40, .num_plans = 40});
   write_example_run(folder / "unbalanced", {.steps = 40, .num_plans = 40, .is_balanced = false});
+  write_example_run(folder / "dynamic",
+                    {.steps = 40, .num_plans = 40, .capacity = 8192, .context = "dynamic"});
   write_example_run(folder / "ranks_64", {.ranks = 64,
                                           .steps = 60,
                                           .num_plans = 60,

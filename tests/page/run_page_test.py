@@ -10,6 +10,7 @@ PAGES = {
     "balanced": ["balanced"],
     "two": ["unbalanced", "balanced"],
     "reversed": ["balanced", "unbalanced"],
+    "three": ["unbalanced", "balanced", "dynamic"],
     "ranks_64": ["ranks_64"],
     "no_plans": ["no_plans"],
     "empty": ["empty"],
@@ -183,6 +184,33 @@ def check_two_runs(open_page):
         assert tokens.index(match.group(3)) < tokens.index(match.group(2)), tokens
 
 
+def check_three_runs(open_page):
+    """Three runs stay readable: one sentence ranks them, and groups of ranks show their size."""
+    with open_page("three") as report:
+        page = report.page
+        pattern = (r"(\w+) is ([\d.]+)× as fast as unbalanced: [\d,]+ against [\d,]+ tokens per second; "
+                   r"(\w+) ([\d.]+)×\.")  # fmt: skip
+        fastest, factor, other, between = re.fullmatch(pattern, report.text("#verdict")).groups()
+        assert {fastest, other} == {"balanced", "dynamic"} and 1 < float(between) <= float(factor)
+        assert page.locator(".plot").count() == 3
+        assert page.locator("#comparison tr").first.locator("th").count() == 4
+        assert page.evaluate("document.documentElement.scrollWidth") <= LAPTOP["width"]
+        heads = [""] * 3
+        for _ in range(40):  # to a step with a sequence that one rank cannot hold
+            heads = page.locator(".lane-head").all_inner_texts()
+            if "groups" in heads[2]:
+                break
+            page.keyboard.press("n")
+        assert re.search(r"groups \d+ × 1, \d+ × 2 ranks", heads[2]), heads
+        assert "groups" not in heads[0] + heads[1], heads
+        report.lane(2).focus()
+        for _ in range(40):
+            page.keyboard.press("ArrowRight")
+            if "Group" in report.text("#tip"):
+                break
+        assert re.search(r"Group\s+ranks 0–1", report.text("#tip")), report.text("#tip")
+
+
 def check_many_ranks(open_page):
     """64 ranks and groups of them stay on the screen; not all steps are embedded, and the page says which."""
     with open_page("ranks_64") as report:
@@ -258,7 +286,7 @@ def check_hostile_text(open_page):
 
 
 CHECKS = [check_figures, check_curves, check_timeline, check_scale, check_step_chooser, check_keyboard, check_two_runs,
-          check_many_ranks, check_themes, check_without_plans, check_empty, check_killed, check_hostile_text]  # fmt: skip
+          check_three_runs, check_many_ranks, check_themes, check_without_plans, check_empty, check_killed, check_hostile_text]  # fmt: skip
 
 if __name__ == "__main__":
     make_runs, program, venv = sys.argv[1:4]

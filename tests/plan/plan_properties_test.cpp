@@ -127,6 +127,30 @@ TEST(PlanProperties, DynamicSizesAreSeldomSlowerThanStaticOnes) {
   comparison.expect(200, 0.05, 0.8, 1.3);
 }
 
+// Of many sequences as well, where one size suits nearly all of them: dear micro-batches, and a
+// network that is slow beyond 8 ranks.
+TEST(PlanProperties, DynamicSizesAreNeverSlowerThanTheOneThatSuitsThem) {
+  CostModel cost;
+  cost.quadratic_ns = 5;
+  cost.linear_ns = 184'000;
+  cost.microbatch_ns = 629e6;
+  cost.context = {{.kind = ContextKind::all_to_all,
+                   .bytes_per_token = 2'097'152,
+                   .links = {{.max_ranks = 8, .gb_per_s = 88}, {.max_ranks = 64, .gb_per_s = 5}}}};
+  const Topology topology = {.ranks = 64, .capacity = 16384};
+  for (const Tokens factor : {6, 8}) {
+    Batch batch;
+    for (const Tokens length : long_tailed_lengths(512, 1)) {
+      batch.lengths.push_back(std::min(length * factor, Tokens{120'000}));
+    }
+    const StepPlan fixed = plan_step(batch, topology, cost, {.context = "static:8"});
+    for (const char* context : {"dynamic", "dynamic:any"}) {
+      const StepPlan plan = plan_step(batch, topology, cost, {.context = context});
+      EXPECT_LE(plan.predicted_step_ns, fixed.predicted_step_ns) << factor << ", " << context;
+    }
+  }
+}
+
 // The baselines are compared where they keep all that was asked.
 TEST(PlanProperties, PlansAreSeldomSlowerThanWhatTheyReplace) {
   Comparison naive;

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -146,6 +147,21 @@ TEST(Plan, TakesGroupsOfThreeRanksOnlyIfAnySizeIsAllowed) {
   const StepPlan aligned = plan_of(batch, topology, {.context = "dynamic"});
   EXPECT_EQ(group_of(aligned, 0).ranks.size, 4);
   EXPECT_EQ(aligned.predicted_step_ns, 11);  // 7.5 is 8, and 2.5 is 3
+}
+
+TEST(Plan, TakesPowersOfTwoAndAllRanksWhereMegatronHasGroupsForNoOthers) {
+  const Topology topology = {.ranks = 12, .capacity = 12};
+  const auto sizes_of = [&](const std::vector<Tokens>& lengths) {
+    std::set<std::int64_t> sizes;
+    const StepPlan plan = plan_of(batch_of(lengths), topology, {.context = "dynamic:powers"});
+    for (const Slot& slot : plan.microbatches) {
+      for (const ContextGroup& group : slot) sizes.insert(group.ranks.size);
+    }
+    return sizes;
+  };
+  EXPECT_EQ(sizes_of({24, 24, 24, 24, 24, 24}), (std::set<std::int64_t>{2}));
+  EXPECT_EQ(sizes_of({36, 36, 36}), (std::set<std::int64_t>{4}));  // not 3
+  EXPECT_EQ(sizes_of({72}), (std::set<std::int64_t>{12}));         // neither 6 nor 8
 }
 
 TEST(Plan, CutsRanksIntoStaticGroups) {
@@ -423,7 +439,7 @@ TEST(Plan, RejectsOptionsThatContradictEachOther) {
   EXPECT_EQ(message({.context = "static:3"}),
             "[plan] context is static:3, must divide the 4 ranks");
   EXPECT_EQ(message({.context = "ring"}),
-            "[plan] context is \"ring\", must be static:C, dynamic or dynamic:any");
+            "[plan] context is \"ring\", must be static:C, dynamic, dynamic:powers or dynamic:any");
   EXPECT_EQ(message({.sync = Sync::microbatch, .counts = Counts::free}),
             "[plan] counts is free, must be equal with sync microbatch");
   EXPECT_EQ(

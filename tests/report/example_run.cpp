@@ -136,7 +136,7 @@ std::vector<StepPlan> example_plans(const ExampleRun& run) {
     Batch batch;
     batch.lengths =
         long_tailed_lengths(run.sequences, run.seed * 1000 + static_cast<std::uint64_t>(i));
-    for (Tokens& length : batch.lengths) length = std::min(length, run.capacity);
+    for (Tokens& length : batch.lengths) length = std::min(length, run.longest);
     const Topology topology = {.ranks = run.ranks, .capacity = run.capacity};
     const PlanOptions options = resolved({.context = run.context}, topology);
     const CostModel cost = cost_preset("qwen3-8b_h100");

@@ -16,6 +16,7 @@ struct ExampleRun {
   std::int32_t num_batches = 24;  // different ones; then they come again
   std::int32_t sequences = 32;    // of a step
   Tokens capacity = 16384;
+  Tokens longest = 16384;  // no sequence is longer
   const char* context = "static:1";
   bool is_balanced = true;  // planned; otherwise the input order is dealt to the ranks
   double scale = 1.3;       // measured over predicted

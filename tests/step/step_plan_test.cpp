@@ -236,7 +236,7 @@ TEST(PlanOptions, NameWhatIsOutOfRangeOrContradicts) {
     return option_message(options, topology);
   };
   EXPECT_EQ(message({.context = "wide"}),
-            "[plan] context is \"wide\", must be static:C, dynamic or dynamic:any");
+            "[plan] context is \"wide\", must be static:C, dynamic, dynamic:powers or dynamic:any");
   EXPECT_EQ(message({.context = "static:x"}),
             "[plan] C of context static:C is \"x\", must be an integer from -2147483648 to "
             "2147483647");

@@ -1,8 +1,7 @@
 // Head and log-softmax in chunks of labelled tokens: C rows of logits exist at a time.
 //
 //   forward   for each chunk: logits = hidden W^T, their log-sum-exp, the logit of the label
-//   backward  for each chunk, last first: logits again, p = exp(logits - lse),
-//             d logits = g (1[label] - p) - g_entropy p (log p + entropy),  then two products
+//   backward  for each chunk, last first: logits again, their gradient, then two products
 //
 // The logits of the last chunk stay until the backward, which starts with them: there they would
 // have to exist again, so this costs no memory at the peak and saves one product in n chunks. Rows
@@ -12,12 +11,12 @@
 
 #include <ATen/ATen.h>
 #include <ATen/OpMathType.h>
-#include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 
 #include "isochron/core/require.h"
+#include "isochron/engine/loss/softmax_rows.h"
 
 // L labelled tokens, C of them in a chunk.
 
@@ -30,11 +29,11 @@ struct LabelledRows {
   at::Tensor index_L;  // undefined: all
   std::int64_t count = 0;
 
-  explicit LabelledRows(const at::Tensor& labels_T) : count(labels_T.numel()) {
+  // Waits for a device: a backward takes the rows of its forward.
+  [[nodiscard]] static LabelledRows of(const at::Tensor& labels_T) {
     at::Tensor index = at::nonzero(labels_T >= 0).squeeze(1);
-    if (index.numel() == count) return;
-    count = index.numel();
-    index_L = std::move(index);
+    const std::int64_t count = index.numel();
+    return {.index_L = count == labels_T.numel() ? at::Tensor() : std::move(index), .count = count};
   }
 
   [[nodiscard]] at::Tensor take(const at::Tensor& from, std::int64_t begin,
@@ -52,89 +51,30 @@ struct LabelledRows {
   }
 };
 
-// Calls visit(first row, rows) over a chunk: all at once on a device, on the CPU in parallel over
-// blocks that stay in a cache while several passes go over them.
-template <class Visit>
-void for_row_blocks(const at::Tensor& logits_CV, const Visit& visit) {
-  const std::int64_t rows = logits_CV.size(0);
-  if (!logits_CV.is_cpu()) {
-    visit(std::int64_t{0}, rows);
-    return;
-  }
-  constexpr std::int64_t block_elements = 1 << 16;  // 256 KiB of fp32
-  const std::int64_t block = std::max<std::int64_t>(1, block_elements / logits_CV.size(1));
-  at::parallel_for(0, (rows + block - 1) / block, 1, [&](std::int64_t begin, std::int64_t end) {
-    const at::NoGradGuard no_grad;  // of this thread
-    for (std::int64_t i = begin; i < end; ++i) {
-      visit(i * block, std::min(block, rows - i * block));
-    }
-  });
+// Whether the matrix units take operands of half the width and give results in fp32.
+bool has_wide_products(const at::Tensor& tensor) {
+  return tensor.is_cuda() &&
+         (tensor.scalar_type() == at::kBFloat16 || tensor.scalar_type() == at::kHalf);
 }
 
 at::Tensor logits_of(const at::Tensor& hidden_CD, const at::Tensor& weight_VD, double temperature) {
-  at::Tensor logits_CV = at::mm(hidden_CD, weight_VD.t());
-  logits_CV = logits_CV.to(at::toOpMathType(logits_CV.scalar_type()));
+  const at::ScalarType wide = at::toOpMathType(hidden_CD.scalar_type());
+  at::Tensor logits_CV = has_wide_products(hidden_CD) ? at::mm(hidden_CD, weight_VD.t(), wide)
+                                                      : at::mm(hidden_CD, weight_VD.t()).to(wide);
   return temperature == 1 ? logits_CV : logits_CV.mul_(1 / temperature);
-}
-
-struct ChunkOutputs {
-  at::Tensor lse_C, log_prob_C, entropy_C;  // entropy: defined if asked for
-};
-
-ChunkOutputs outputs_of(const at::Tensor& logits_CV, const at::Tensor& labels_C, bool has_entropy) {
-  const auto options = logits_CV.options();
-  const std::int64_t rows = logits_CV.size(0);
-  ChunkOutputs out = {.lse_C = at::empty({rows}, options),
-                      .log_prob_C = logits_CV.gather(1, labels_C.unsqueeze(1)).squeeze(1),
-                      .entropy_C = {}};
-  if (has_entropy) out.entropy_C = at::empty({rows}, options);
-  for_row_blocks(logits_CV, [&](std::int64_t begin, std::int64_t size) {
-    const at::Tensor block = logits_CV.narrow(0, begin, size);
-    const at::Tensor largest = block.amax(1, /*keepdim=*/true);
-    at::Tensor exponentials = at::sub(block, largest).exp_();
-    const at::Tensor sum = exponentials.sum(1);
-    const at::Tensor lse = sum.log().add_(largest.squeeze(1));
-    out.lse_C.narrow(0, begin, size).copy_(lse);
-    if (has_entropy) {
-      out.entropy_C.narrow(0, begin, size).copy_(lse - exponentials.mul_(block).sum(1).div_(sum));
-    }
-  });
-  out.log_prob_C.sub_(out.lse_C);
-  return out;
-}
-
-// What the backward needs of a chunk beside its logits. Gradients are already divided by the
-// temperature; an undefined one is zero.
-struct ChunkGradients {
-  at::Tensor labels_C, lse_C, entropy_C, grad_log_prob_C, grad_entropy_C;
-};
-
-// Turns the logits into their gradient.
-void to_gradient_(const at::Tensor& logits_CV, const ChunkGradients& chunk) {
-  for_row_blocks(logits_CV, [&](std::int64_t begin, std::int64_t size) {
-    const auto column = [&](const at::Tensor& all) {
-      return all.narrow(0, begin, size).unsqueeze(1);
-    };
-    const at::Tensor log_p = logits_CV.narrow(0, begin, size).sub_(column(chunk.lse_C));
-    at::Tensor factor;  // of -p
-    if (chunk.grad_entropy_C.defined()) {
-      factor = (log_p + column(chunk.entropy_C)).mul_(column(chunk.grad_entropy_C));
-      if (chunk.grad_log_prob_C.defined()) factor.add_(column(chunk.grad_log_prob_C));
-    } else {
-      factor = column(chunk.grad_log_prob_C);
-    }
-    log_p.exp_().mul_(factor.neg());
-    if (chunk.grad_log_prob_C.defined()) {
-      log_p.scatter_add_(1, column(chunk.labels_C), column(chunk.grad_log_prob_C));
-    }
-  });
 }
 
 // grad_weight += grad_logits^T hidden, in the wide type of `grad_weight`.
 void add_weight_gradient_(at::Tensor& grad_weight_VD, const at::Tensor& grad_logits_CV,
                           const at::Tensor& hidden_CD, at::ScalarType wide, bool is_first) {
   const at::Tensor transposed_VC = grad_logits_CV.t();
-  if (hidden_CD.scalar_type() != wide) {
+  if (has_wide_products(hidden_CD)) {
+    if (is_first) {
+      grad_weight_VD = at::mm(transposed_VC, hidden_CD, wide);
+    } else {
+      at::addmm_out(grad_weight_VD, grad_weight_VD, transposed_VC, hidden_CD, wide);
+    }
+  } else if (hidden_CD.scalar_type() != wide) {
     const at::Tensor part = at::mm(transposed_VC, hidden_CD);
     grad_weight_VD = is_first ? part.to(wide) : grad_weight_VD.add_(part);
   } else if (is_first) {
@@ -161,8 +101,8 @@ Forward run_forward(const at::Tensor& hidden_TD, const at::Tensor& weight_VD,
     const std::int64_t size = std::min(options.chunk, rows.count - begin);
     out.last_logits.reset();
     out.last_logits = logits_of(rows.take(hidden_TD, begin, size), weight_VD, options.temperature);
-    const ChunkOutputs chunk =
-        outputs_of(out.last_logits, rows.take(labels_T, begin, size), options.entropy);
+    const SoftmaxOutputs chunk =
+        softmax_rows(out.last_logits, rows.take(labels_T, begin, size), options.entropy);
     out.lse_L.narrow(0, begin, size).copy_(chunk.lse_C);
     rows.put(out.log_prob_T, begin, chunk.log_prob_C);
     if (options.entropy) rows.put(out.entropy_T, begin, chunk.entropy_C);
@@ -174,13 +114,14 @@ struct HeadNode : torch::autograd::Function<HeadNode> {
   static std::vector<at::Tensor> forward(torch::autograd::AutogradContext* context,
                                          const at::Tensor& hidden_TD, const at::Tensor& weight_VD,
                                          const at::Tensor& labels_T, const HeadOptions& options) {
-    const LabelledRows rows(labels_T);
+    const LabelledRows rows = LabelledRows::of(labels_T);
     Forward out = run_forward(hidden_TD, weight_VD, labels_T, rows, options);
     context->set_materialize_grads(false);
     context->saved_data["chunk"] = options.chunk;
     context->saved_data["temperature"] = options.temperature;
+    context->saved_data["count"] = rows.count;
     context->save_for_backward(
-        {hidden_TD, weight_VD, labels_T, out.lse_L, out.entropy_T, out.last_logits});
+        {hidden_TD, weight_VD, labels_T, out.lse_L, out.entropy_T, rows.index_L, out.last_logits});
     if (!options.entropy) return {out.log_prob_T};
     return {out.log_prob_T, out.entropy_T};
   }
@@ -190,10 +131,10 @@ struct HeadNode : torch::autograd::Function<HeadNode> {
     const auto saved = context->get_saved_variables();
     const auto& [hidden_TD, weight_VD, labels_T, lse_L, entropy_T] =
         std::tie(saved[0], saved[1], saved[2], saved[3], saved[4]);
-    at::Tensor logits_CV = saved[5];
+    at::Tensor logits_CV = saved[6];
     const std::int64_t chunk = context->saved_data["chunk"].toInt();
     const double temperature = context->saved_data["temperature"].toDouble();
-    const LabelledRows rows(labels_T);
+    const LabelledRows rows = {.index_L = saved[5], .count = context->saved_data["count"].toInt()};
     const bool has_entropy = grads.size() > 1 && grads[1].defined();
 
     const bool covers_all = !rows.index_L.defined();
@@ -206,16 +147,17 @@ struct HeadNode : torch::autograd::Function<HeadNode> {
         return grad_T.defined() ? rows.take(grad_T, begin, size) / temperature : at::Tensor();
       };
       const at::Tensor hidden_CD = rows.take(hidden_TD, begin, size);
-      // The kept logits are overwritten, so torch rejects a second backward through this node.
+      // Where the kept logits are overwritten, torch rejects a second backward through this node.
       if (begin != last) logits_CV = logits_of(hidden_CD, weight_VD, temperature);
-      to_gradient_(logits_CV,
-                   {.labels_C = rows.take(labels_T, begin, size),
-                    .lse_C = lse_L.narrow(0, begin, size),
-                    .entropy_C = has_entropy ? rows.take(entropy_T, begin, size) : at::Tensor(),
-                    .grad_log_prob_C = scaled(grads[0]),
-                    .grad_entropy_C = has_entropy ? scaled(grads[1]) : at::Tensor()});
       const at::ScalarType wide = logits_CV.scalar_type();
-      const at::Tensor grad_logits = logits_CV.to(hidden_TD.scalar_type());
+      const at::Tensor grad_logits = softmax_rows_backward(
+          logits_CV,
+          {.labels_C = rows.take(labels_T, begin, size),
+           .lse_C = lse_L.narrow(0, begin, size),
+           .entropy_C = has_entropy ? rows.take(entropy_T, begin, size) : at::Tensor(),
+           .grad_log_prob_C = scaled(grads[0]),
+           .grad_entropy_C = has_entropy ? scaled(grads[1]) : at::Tensor()},
+          hidden_TD.scalar_type());
       logits_CV.reset();
       rows.put(grad_hidden_TD, begin, at::mm(grad_logits, weight_VD));
       if (context->needs_input_grad(1)) {
@@ -245,7 +187,7 @@ TokenOutputs token_outputs(const at::Tensor& hidden_TD, const at::Tensor& weight
           hidden_TD.size(0));
   if (!at::GradMode::is_enabled()) {
     const Forward out =
-        run_forward(hidden_TD, weight_VD, labels_T, LabelledRows(labels_T), options);
+        run_forward(hidden_TD, weight_VD, labels_T, LabelledRows::of(labels_T), options);
     return {.log_prob_T = out.log_prob_T, .entropy_T = out.entropy_T};
   }
   const auto out = HeadNode::apply(hidden_TD, weight_VD, labels_T, options);

@@ -23,8 +23,6 @@ namespace isochron::cpu {
                                                 const at::Tensor& weight_D,
                                                 const at::Tensor& residual_RD);
 
-// Turns by the angles of the table, or back by them.
-enum class Turn { forward, back };
 void rotate_heads_(const at::Tensor& heads_TMH, const RopeTable& table, Turn turn);
 [[nodiscard]] at::Tensor norm_and_rotate_heads(const at::Tensor& heads_TMH,
                                                std::int64_t query_heads, const HeadNorm& norm,

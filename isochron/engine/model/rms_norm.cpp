@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "isochron/engine/model/cpu_kernels.h"
+#include "isochron/engine/model/cuda_kernels.h"
 
 namespace isochron {
 
@@ -35,6 +36,7 @@ struct NormNode : torch::autograd::Function<NormNode> {
 
 RmsNormOutput rms_norm(const at::Tensor& x_RD, const at::Tensor& weight_D, double epsilon) {
   if (cpu::has_kernels(x_RD)) return cpu::rms_norm(x_RD, weight_D, epsilon);
+  if (cuda::has_norm(x_RD, weight_D)) return cuda::rms_norm(x_RD, weight_D, epsilon);
   const at::Tensor rstd_R = wide(x_RD).square().mean(-1).add_(epsilon).rsqrt_();
   return {.y_RD = rms_norm_again(x_RD, rstd_R, weight_D), .rstd_R = rstd_R};
 }
@@ -42,6 +44,7 @@ RmsNormOutput rms_norm(const at::Tensor& x_RD, const at::Tensor& weight_D, doubl
 at::Tensor rms_norm_again(const at::Tensor& x_RD, const at::Tensor& rstd_R,
                           const at::Tensor& weight_D) {
   if (cpu::has_kernels(x_RD)) return cpu::rms_norm_again(x_RD, rstd_R, weight_D);
+  if (cuda::has_norm(x_RD, weight_D)) return cuda::rms_norm_again(x_RD, rstd_R, weight_D);
   return (wide(x_RD) * rstd_R.unsqueeze(-1)).mul_(weight_D).to(x_RD.scalar_type());
 }
 
@@ -50,6 +53,9 @@ RmsNormGradient rms_norm_backward(const at::Tensor& grad_RD, const at::Tensor& x
                                   const at::Tensor& residual_RD) {
   if (cpu::has_kernels(x_RD)) {
     return cpu::rms_norm_backward(grad_RD, x_RD, rstd_R, weight_D, residual_RD);
+  }
+  if (cuda::has_norm(x_RD, weight_D)) {
+    return cuda::rms_norm_backward(grad_RD, x_RD, rstd_R, weight_D, residual_RD);
   }
   const at::Tensor rstd_R1 = rstd_R.unsqueeze(-1);
   const at::Tensor normed_RD = wide(x_RD) * rstd_R1;

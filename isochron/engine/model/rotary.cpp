@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "isochron/engine/model/cpu_kernels.h"
+#include "isochron/engine/model/cuda_kernels.h"
 #include "isochron/engine/model/rms_norm.h"
 
 namespace isochron {
@@ -24,14 +25,14 @@ void turn_(const at::Tensor& heads_TMH, const at::Tensor& cos_TR, const at::Tens
 }  // namespace
 
 void rotate_heads_(const at::Tensor& heads_TMH, const RopeTable& table) {
-  if (cpu::has_kernels(heads_TMH)) {
-    return cpu::rotate_heads_(heads_TMH, table, cpu::Turn::forward);
-  }
+  if (cpu::has_kernels(heads_TMH)) return cpu::rotate_heads_(heads_TMH, table, Turn::forward);
+  if (cuda::has_rotation(heads_TMH)) return cuda::rotate_heads_(heads_TMH, table, Turn::forward);
   turn_(heads_TMH, table.cos_TR, table.sin_TR, 1);
 }
 
 void rotate_heads_back_(const at::Tensor& heads_TMH, const RopeTable& table) {
-  if (cpu::has_kernels(heads_TMH)) return cpu::rotate_heads_(heads_TMH, table, cpu::Turn::back);
+  if (cpu::has_kernels(heads_TMH)) return cpu::rotate_heads_(heads_TMH, table, Turn::back);
+  if (cuda::has_rotation(heads_TMH)) return cuda::rotate_heads_(heads_TMH, table, Turn::back);
   turn_(heads_TMH, table.cos_TR, table.sin_TR, -1);
 }
 
@@ -39,6 +40,9 @@ at::Tensor norm_and_rotate_heads(const at::Tensor& heads_TMH, std::int64_t query
                                  const HeadNorm& norm, const RopeTable& table) {
   if (cpu::has_kernels(heads_TMH)) {
     return cpu::norm_and_rotate_heads(heads_TMH, query_heads, norm, table);
+  }
+  if (cuda::has_rotation(heads_TMH)) {
+    return cuda::norm_and_rotate_heads(heads_TMH, query_heads, norm, table);
   }
   const std::int64_t key_heads = heads_TMH.size(1) - query_heads;
   at::Tensor out_TMH = at::empty(heads_TMH.sizes(), heads_TMH.options());
@@ -58,6 +62,9 @@ HeadNormGradient norm_and_rotate_heads_backward_(const at::Tensor& grad_TMH,
                                                  const RopeTable& table) {
   if (cpu::has_kernels(heads_TMH)) {
     return cpu::norm_and_rotate_heads_backward_(grad_TMH, heads_TMH, query_heads, norm, table);
+  }
+  if (cuda::has_rotation(heads_TMH)) {
+    return cuda::norm_and_rotate_heads_backward_(grad_TMH, heads_TMH, query_heads, norm, table);
   }
   rotate_heads_back_(grad_TMH, table);
   const std::int64_t key_heads = heads_TMH.size(1) - query_heads;

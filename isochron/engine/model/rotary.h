@@ -16,6 +16,9 @@ struct HeadNorm {
   [[nodiscard]] bool is_used() const { return q_H.defined(); }
 };
 
+// By the angles of the table, or back by them.
+enum class Turn { forward, back };
+
 // Turns each half pair (x[i], x[i + H/2]) of every head by the angle of its token.
 void rotate_heads_(const at::Tensor& heads_TMH, const RopeTable& table);
 // The transpose of that, for gradients.

@@ -3,17 +3,20 @@
 #include <ATen/ATen.h>
 
 #include "isochron/engine/model/cpu_kernels.h"
+#include "isochron/engine/model/cuda_kernels.h"
 
 namespace isochron {
 
 at::Tensor swiglu_TF(const at::Tensor& gate_up_T2F) {
   if (cpu::has_kernels(gate_up_T2F)) return cpu::swiglu_TF(gate_up_T2F);
+  if (cuda::has_swiglu(gate_up_T2F)) return cuda::swiglu_TF(gate_up_T2F);
   const std::int64_t width = gate_up_T2F.size(1) / 2;
   return at::silu(gate_up_T2F.narrow(1, 0, width)).mul_(gate_up_T2F.narrow(1, width, width));
 }
 
 at::Tensor swiglu_backward_T2F(const at::Tensor& grad_TF, const at::Tensor& gate_up_T2F) {
   if (cpu::has_kernels(gate_up_T2F)) return cpu::swiglu_backward_T2F(grad_TF, gate_up_T2F);
+  if (cuda::has_swiglu(gate_up_T2F)) return cuda::swiglu_backward_T2F(grad_TF, gate_up_T2F);
   const std::int64_t width = gate_up_T2F.size(1) / 2;
   const at::Tensor gate = gate_up_T2F.narrow(1, 0, width);
   const at::Tensor up = gate_up_T2F.narrow(1, width, width);

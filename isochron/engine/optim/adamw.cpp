@@ -2,7 +2,7 @@
 // owns the r-th part of it: master weights and moments exist for that part alone. An update goes
 //
 //   gradients, all ranks --reduce-scatter--> shard --norm, clip, AdamW--> master
-//   master --cast--> own part of the weights --all-gather--> all parts
+//   master --cast--> own part of the weights --all-gather--> all parts    (flat_update.h)
 //
 // If the weights are fp32 the master is the own part of the weights, not a copy of it.
 
@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "isochron/core/require.h"
+#include "isochron/engine/optim/flat_update.h"
 #include "isochron/engine/optim/gradient_buckets.h"
 
 namespace isochron {
@@ -107,24 +108,28 @@ struct ShardedAdamW::State {
   // Waits for every bucket. In double, so that the norm does not depend on how a bucket is cut.
   double global_norm() {
     at::Tensor squares = at::zeros({1}, shards.front().master.options().dtype(at::kDouble));
-    gradients.finish([&](std::size_t bucket) {
-      squares.add_(gradients.shard(bucket).to(at::kDouble).square_().sum());
-    });
+    gradients.finish([&](std::size_t bucket) { add_squares_(squares, gradients.shard(bucket)); });
     ranks.all_reduce_sum(squares, "gradient norm");
     return std::sqrt(squares.item<double>());
   }
 
-  void update_shard(std::size_t bucket, double lr, double factor, const at::Tensor& step) {
-    Shard& shard = shards[bucket];
-    const at::Tensor& whole = gradients.shard(bucket);
-    const at::Tensor gradient = factor < 1 ? whole.mul(factor) : whole;
-    at::_fused_adamw_({shard.master}, {gradient}, {shard.exp_avg}, {shard.exp_avg_sq}, {}, {step},
-                      lr, options.beta1, options.beta2, options.weight_decay, options.epsilon,
-                      /*amsgrad=*/false, /*maximize=*/false);
+  void update_shard(std::size_t bucket, double lr, double factor) {
+    const Shard& shard = shards[bucket];
+    adamw_({.master = shard.master,
+            .exp_avg = shard.exp_avg,
+            .exp_avg_sq = shard.exp_avg_sq,
+            .gradient = gradients.shard(bucket),
+            .weights = shard.own_weights},
+           {.num_updates = num_updates,
+            .lr = lr,
+            .beta1 = options.beta1,
+            .beta2 = options.beta2,
+            .epsilon = options.epsilon,
+            .weight_decay = options.weight_decay,
+            .gradient_factor = factor});
   }
 
   [[nodiscard]] std::unique_ptr<Pending> gather(Shard& shard) {
-    if (!shard.own_weights.is_same(shard.master)) shard.own_weights.copy_(shard.master);
     return ranks.all_gather(shard.weights, "gather weights");
   }
 
@@ -169,10 +174,9 @@ UpdateOutcome ShardedAdamW::finish(double lr) {
   const auto scope = state.scope("optimizer");
   ++state.num_updates;
   const double factor = clip_factor(norm, state.options.clip_grad);
-  const at::Tensor step = at::full({}, state.num_updates, state.shards.front().master.options());
   std::vector<std::unique_ptr<Pending>> gathers;
   for (std::size_t bucket = 0; bucket < state.shards.size(); ++bucket) {
-    state.update_shard(bucket, lr, factor, step);
+    state.update_shard(bucket, lr, factor);
     gathers.push_back(state.gather(state.shards[bucket]));
   }
   for (auto& gather : gathers) gather->wait();
@@ -203,7 +207,10 @@ std::vector<StatePiece> ShardedAdamW::pieces() {
 
 void ShardedAdamW::publish_weights() {
   const at::NoGradGuard no_gradient;
-  for (State::Shard& shard : state_->shards) state_->gather(shard)->wait();
+  for (State::Shard& shard : state_->shards) {
+    if (!shard.own_weights.is_same(shard.master)) shard.own_weights.copy_(shard.master);
+    state_->gather(shard)->wait();
+  }
 }
 
 std::int64_t ShardedAdamW::state_bytes() const {

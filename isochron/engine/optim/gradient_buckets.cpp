@@ -1,6 +1,7 @@
 // An fp32 parameter's gradient is a view of its bucket, so autograd adds into the bucket itself and
 // nothing is copied. The gradient of another dtype is added to the bucket in fp32 as soon as it is
-// there, and freed.
+// there, and freed. The first of a step takes the place of what the bucket held, so that most of a
+// bucket is never zeroed.
 
 #include "isochron/engine/optim/gradient_buckets.h"
 
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "isochron/core/require.h"
+#include "isochron/engine/optim/flat_update.h"
 
 namespace isochron {
 
@@ -34,7 +36,8 @@ GradientBuckets::GradientBuckets(const std::vector<Parameter>& parameters,
       ranks_(ranks),
       tracer_(tracer),
       bucket_of_(parameters.size()),
-      slice_of_(parameters.size()) {
+      slice_of_(parameters.size()),
+      is_stale_(parameters.size(), false) {
   for (std::size_t i = 0; i < layouts_.size(); ++i) {
     const BucketLayout& layout = layouts_[i];
     const at::Tensor& first = parameters_[layout.slices.front().parameter].value;
@@ -68,10 +71,14 @@ void GradientBuckets::attach(std::size_t parameter) {
 }
 
 void GradientBuckets::begin() {
-  for (Bucket& bucket : buckets_) {
-    bucket.gradients.zero_();
-    bucket.pending.reset();
-    bucket.scope.reset();
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    // One dtype in a bucket.
+    const at::Tensor& first = parameters_[layouts_[i].slices.front().parameter].value;
+    const bool is_added_to = first.scalar_type() == at::kFloat;
+    if (is_added_to) buckets_[i].gradients.zero_();
+    for (const BucketSlice& slice : layouts_[i].slices) is_stale_[slice.parameter] = !is_added_to;
+    buckets_[i].pending.reset();
+    buckets_[i].scope.reset();
   }
   for (std::size_t i = 0; i < parameters_.size(); ++i) attach(i);
   num_issued_ = 0;
@@ -97,7 +104,8 @@ void GradientBuckets::receive(std::size_t parameter) {
           "{} got a second gradient in the last backward, where its bucket is reduced", name);
   at::Tensor& gradient = parameters_[parameter].value.mutable_grad();
   if (!gradient.is_same(slice_of_[parameter])) {
-    slice_of_[parameter].add_(gradient);
+    accumulate_(slice_of_[parameter], gradient, is_stale_[parameter] ? Onto::zero : Onto::sum);
+    is_stale_[parameter] = false;
     attach(parameter);
   }
   if (!is_reducing) return;
@@ -114,6 +122,15 @@ void GradientBuckets::reduce_complete_ones() {
 
 void GradientBuckets::issue(std::size_t bucket) {
   Bucket& it = buckets_[bucket];
+  const auto is_stale = [&](const BucketSlice& slice) { return is_stale_[slice.parameter]; };
+  const std::vector<BucketSlice>& slices = layouts_[bucket].slices;
+  if (std::ranges::all_of(slices, is_stale)) {
+    it.gradients.zero_();
+  } else {
+    for (const BucketSlice& slice : slices) {
+      if (is_stale(slice)) slice_of_[slice.parameter].zero_();
+    }
+  }
   if (tracer_ != nullptr) it.scope.emplace(tracer_->scope("reduce"));
   it.pending = ranks_.reduce_scatter_sum(it.shard, it.gradients, "reduce");
   ++num_issued_;

@@ -63,6 +63,7 @@ class GradientBuckets {
   std::vector<Bucket> buckets_;
   std::vector<std::size_t> bucket_of_;  // parameter
   std::vector<at::Tensor> slice_of_;    // parameter: its elements of the bucket, in its shape
+  std::vector<bool> is_stale_;          // parameter: its slice holds the step before
   std::vector<bool> is_complete_;       // parameter: it got its gradient of the last backward
   Phase phase_ = Phase::idle;
   bool overlaps_ = false;

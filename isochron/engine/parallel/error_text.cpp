@@ -1,8 +1,7 @@
 #include "isochron/engine/parallel/error_text.h"
 
 #include <c10/util/Exception.h>
-
-#include <string_view>
+#include <fmt/format.h>
 
 namespace isochron {
 
@@ -15,6 +14,12 @@ std::string one_line(const std::exception& error) {
   }
   while (text.ends_with('.') || text.ends_with(' ')) text.remove_suffix(1);
   return std::string(text);
+}
+
+std::string failure_text(std::string_view what, std::string_view communicator, double seconds,
+                         std::string_view culprit, std::string_view error) {
+  return fmt::format("[world] {} of {} failed after {:.1f} s: {}{}({})", what, communicator,
+                     seconds, culprit, culprit.empty() ? "" : " ", error);
 }
 
 }  // namespace isochron

@@ -19,6 +19,7 @@
 
 #include "isochron/engine/parallel/local_address.h"
 #include "isochron/engine/parallel/network.h"
+#include "isochron/engine/parallel/staged_channel.h"
 
 namespace isochron {
 
@@ -47,7 +48,14 @@ class GlooChannel final : public Channel {
               std::int32_t size)
       : group_(std::move(group)), rank_(rank), size_(size) {}
 
-  c10d::Backend& backend() override { return *group_; }
+  std::unique_ptr<Pending> all_reduce(at::Tensor& values,
+                                      c10d::ReduceOp::RedOpType operation) override {
+    return all_reduce_of(*group_, values, operation);
+  }
+
+  std::unique_ptr<Pending> broadcast(at::Tensor& values, std::int32_t root) override {
+    return broadcast_of(*group_, values, root);
+  }
 
   std::unique_ptr<Pending> all_gather(at::Tensor& all) override {
     const Parts parts = parts_of(all);
@@ -176,8 +184,8 @@ class GlooChannel final : public Channel {
 
 class GlooNetwork final : public Network {
  public:
-  GlooNetwork(const Place& place, std::chrono::milliseconds timeout)
-      : options_(c10d::ProcessGroupGloo::Options::create(timeout)) {
+  GlooNetwork(const Place& place, at::Device device, std::chrono::milliseconds timeout)
+      : device_(device), options_(c10d::ProcessGroupGloo::Options::create(timeout)) {
     options_->devices.push_back(
         place.interface.empty()
             ? c10d::ProcessGroupGloo::createDeviceForHostname(local_address(place))
@@ -186,18 +194,22 @@ class GlooNetwork final : public Network {
 
   std::unique_ptr<Channel> connect(const c10::intrusive_ptr<c10d::Store>& store, std::int32_t rank,
                                    std::int32_t size) override {
-    return std::make_unique<GlooChannel>(
+    auto channel = std::make_unique<GlooChannel>(
         c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, options_), rank, size);
+    if (device_.is_cpu()) return channel;
+    return staged_channel(std::move(channel));
   }
 
  private:
+  at::Device device_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> options_;
 };
 
 }  // namespace
 
-std::unique_ptr<Network> gloo_network(const Place& place, std::chrono::milliseconds timeout) {
-  return std::make_unique<GlooNetwork>(place, timeout);
+std::unique_ptr<Network> gloo_network(const Place& place, at::Device device,
+                                      std::chrono::milliseconds timeout) {
+  return std::make_unique<GlooNetwork>(place, device, timeout);
 }
 
 }  // namespace isochron

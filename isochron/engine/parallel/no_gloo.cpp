@@ -3,11 +3,11 @@
 
 namespace isochron {
 
-std::unique_ptr<Network> gloo_network(const Place&, std::chrono::milliseconds) {
+std::unique_ptr<Network> gloo_network(const Place&, at::Device device, std::chrono::milliseconds) {
   reject("world",
-         "several ranks on the cpu need Gloo, which this build lacks: install {} and build "
+         "several ranks on {} over Gloo need it, which this build lacks: install {} and build "
          "again",
-         "libgloo-dev");
+         device.str(), "libgloo-dev");
 }
 
 }  // namespace isochron

@@ -1,8 +1,5 @@
 #include "isochron/engine/parallel/watched_group.h"
 
-#include <fmt/format.h>
-
-#include <functional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -19,13 +16,15 @@ using Clock = std::chrono::steady_clock;
 class WatchedGroup final : public Communicator {
  public:
   WatchedGroup(std::string name, std::int32_t first_rank, std::int32_t rank, std::int32_t size,
-               std::unique_ptr<Channel> channel, Heartbeat& heartbeat, CollectiveLog& log)
+               std::unique_ptr<Channel> channel, Heartbeat& heartbeat, HangWatch& hang_watch,
+               CollectiveLog& log)
       : name_(std::move(name)),
         first_rank_(first_rank),
         rank_(rank),
         size_(size),
         channel_(std::move(channel)),
         heartbeat_(heartbeat),
+        hang_watch_(hang_watch),
         log_(log) {}
 
   [[nodiscard]] std::int32_t rank() const override { return rank_; }
@@ -41,13 +40,7 @@ class WatchedGroup final : public Communicator {
   }
 
   void broadcast(at::Tensor& values, std::int32_t root, std::string_view what) override {
-    const Issued issued = issue(values, what);
-    watch(issued, [&] {
-      std::vector<at::Tensor> tensors{values};
-      c10d::BroadcastOptions options;
-      options.rootRank = root;
-      channel_->backend().broadcast(tensors, options)->wait();
-    });
+    start(issue(values, what), [&] { return channel_->broadcast(values, root); })->wait();
   }
 
   std::unique_ptr<Pending> all_gather(at::Tensor& all, std::string_view what) override {
@@ -87,6 +80,7 @@ class WatchedGroup final : public Communicator {
         : group_(group), issued_(std::move(issued)), pending_(std::move(pending)) {}
     void wait() override {
       group_.watch(issued_, [&] { pending_->wait(); });
+      group_.watch_device(issued_);
     }
 
    private:
@@ -112,13 +106,7 @@ class WatchedGroup final : public Communicator {
   }
 
   void all_reduce(at::Tensor& values, c10d::ReduceOp::RedOpType operation, std::string_view what) {
-    const Issued issued = issue(values, what);
-    watch(issued, [&] {
-      std::vector<at::Tensor> tensors{values};
-      c10d::AllreduceOptions options;
-      options.reduceOp = operation;
-      channel_->backend().allreduce(tensors, options)->wait();
-    });
+    start(issue(values, what), [&] { return channel_->all_reduce(values, operation); })->wait();
   }
 
   template <class Start>
@@ -134,14 +122,25 @@ class WatchedGroup final : public Communicator {
       call();
     } catch (const std::exception& error) {
       const double seconds = std::chrono::duration<double>(Clock::now() - issued.time).count();
-      const std::string culprit = heartbeat_.find_culprit({.communicator = name_,
-                                                           .first_rank = first_rank_,
-                                                           .num_ranks = size_,
-                                                           .number = issued.number});
-      throw std::runtime_error(fmt::format("[world] {} of {} failed after {:.1f} s: {}{}({})",
-                                           issued.what, name_, seconds, culprit,
-                                           culprit.empty() ? "" : " ", one_line(error)));
+      throw std::runtime_error(failure_text(
+          issued.what, name_, seconds, heartbeat_.find_culprit(failed(issued)), one_line(error)));
     }
+  }
+
+  void watch_device(const Issued& issued) {
+    if (auto is_done = channel_->completion()) {
+      hang_watch_.add({.what = issued.what,
+                       .collective = failed(issued),
+                       .is_done = std::move(is_done),
+                       .since = Clock::now()});
+    }
+  }
+
+  [[nodiscard]] FailedCollective failed(const Issued& issued) const {
+    return {.communicator = name_,
+            .first_rank = first_rank_,
+            .num_ranks = size_,
+            .number = issued.number};
   }
 
   std::string name_;
@@ -150,6 +149,7 @@ class WatchedGroup final : public Communicator {
   std::int32_t size_;
   std::unique_ptr<Channel> channel_;
   Heartbeat& heartbeat_;
+  HangWatch& hang_watch_;
   CollectiveLog& log_;
 };
 
@@ -158,9 +158,9 @@ class WatchedGroup final : public Communicator {
 std::unique_ptr<Communicator> watched_group(std::string name, std::int32_t first_rank,
                                             std::int32_t rank, std::int32_t size,
                                             std::unique_ptr<Channel> channel, Heartbeat& heartbeat,
-                                            CollectiveLog& log) {
+                                            HangWatch& hang_watch, CollectiveLog& log) {
   return std::make_unique<WatchedGroup>(std::move(name), first_rank, rank, size, std::move(channel),
-                                        heartbeat, log);
+                                        heartbeat, hang_watch, log);
 }
 
 }  // namespace isochron

@@ -12,6 +12,7 @@
 #include "isochron/core/require.h"
 #include "isochron/engine/parallel/collective_log.h"
 #include "isochron/engine/parallel/error_text.h"
+#include "isochron/engine/parallel/hang_watch.h"
 #include "isochron/engine/parallel/heartbeat.h"
 #include "isochron/engine/parallel/meeting.h"
 #include "isochron/engine/parallel/network.h"
@@ -40,6 +41,13 @@ void require_place(const Place& place) {
           "port is {}, must be from 1 to 65535", place.port);
 }
 
+std::unique_ptr<Network> make_network(const Place& place, const WorldOptions& options) {
+  const bool uses_gloo = options.backend == Backend::gloo ||
+                         (options.backend == Backend::automatic && options.device.is_cpu());
+  if (uses_gloo) return gloo_network(place, options.device, options.timeout);
+  return nccl_network(options.device, options.timeout);
+}
+
 std::string group_name(std::int32_t first, std::int32_t count) {
   if (count == 1) return fmt::format("rank {}", first);
   return fmt::format("ranks {} to {}", first, first + count - 1);
@@ -54,6 +62,7 @@ struct World::State {
   CollectiveLog log;
   c10::intrusive_ptr<c10d::Store> store = {};  // null for a single rank
   std::unique_ptr<Heartbeat> heartbeat = {};   // likewise
+  std::unique_ptr<HangWatch> hang_watch = {};  // likewise
   std::unique_ptr<Network> network = {};       // likewise
   std::unique_ptr<Communicator> all = {};
   using Range = std::pair<std::int32_t, std::int32_t>;
@@ -100,7 +109,7 @@ struct World::State {
       auto channel = network->connect(c10::make_intrusive<c10d::PrefixStore>(prefix, store),
                                       place.rank - first, count);
       return watched_group(std::move(name), first, place.rank - first, count, std::move(channel),
-                           *heartbeat, log);
+                           *heartbeat, *hang_watch, log);
     } catch (const std::exception& error) {
       const std::string culprit = heartbeat->find_culprit(
           {.communicator = name, .first_rank = first, .num_ranks = count, .number = number});
@@ -112,6 +121,8 @@ struct World::State {
 
 World::World(const Place& place, const WorldOptions& options) {
   require_place(place);
+  require(options.backend != Backend::nccl || !options.device.is_cpu(), "world",
+          "NCCL needs a device of CUDA, this rank is on {}", options.device.str());
   state_ = std::make_unique<State>(place, options);
   State& state = *state_;
   if (place.size > 1) {
@@ -121,8 +132,10 @@ World::World(const Place& place, const WorldOptions& options) {
         connect_store(place, StoreRole::guest, options.timeout), place.rank, place.size,
         beat_period(options.timeout), store_text(place));
     state.meet();
-    state.network = options.device.is_cpu() ? gloo_network(place, options.timeout)
-                                            : nccl_network(options.device, options.timeout);
+    state.network = make_network(place, options);
+    state.hang_watch =
+        std::make_unique<HangWatch>(*state.heartbeat, options.timeout, beat_period(options.timeout),
+                                    [&state] { state.see_others_off(); });
   }
   state.all = state.connect("all ranks", "all", 0, place.size);
 }

@@ -15,18 +15,27 @@
 
 namespace isochron {
 
+// What carries collectives. Several ranks on one device have to use Gloo: NCCL refuses them.
+enum class Backend { automatic, gloo, nccl };  // automatic: Gloo on cpu, NCCL on cuda
+
 struct WorldOptions {
   std::chrono::milliseconds timeout{600'000};  // of a collective, and of the meeting at the start
-  at::Device device = at::kCPU;                // Gloo on cpu, NCCL on cuda
-  bool record = false;                         // keep what was issued
+  at::Device device = at::kCPU;                // of all tensors that are given to collectives
+  Backend backend = Backend::automatic;
+  bool record = false;  // keep what was issued
 };
 
 // All ranks of a run: their key-value store, groups and heartbeats. One rank needs no network.
+//
+// Over NCCL a program waits for a collective inside the driver, where nothing can be thrown. If the
+// device does not come to its end within the timeout, the process says so on stderr, with the late
+// rank, and exits with 3.
 class World {
  public:
   // Connects, and returns when all ranks have. Throws std::runtime_error that names who is missing
-  // after the timeout. The program ignores SIGPIPE, as Python does: libtorch's sockets leave it on,
-  // and a rank that goes away would end this process before it can say so.
+  // after the timeout, std::invalid_argument for a backend that this build or device lacks. The
+  // program ignores SIGPIPE, as Python does: libtorch's sockets leave it on, and a rank that goes
+  // away would end this process before it can say so.
   World(const Place& place, const WorldOptions& options);
   // Leaves. The rank that hosts the store stays until the others have left or stopped, for some
   // seconds at most, since they may still ask it who is late.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "isochron/core/units.h"
 #include "isochron/cost/hardware.h"
 #include "isochron/cost/model_shape.h"
+#include "isochron/engine/train/context_reach.h"
 #include "isochron/engine/train/horizon.h"
 #include "isochron/engine/train/recipe.h"
 
@@ -20,11 +22,19 @@ struct ExpectedMemory {
   std::int64_t optimizer = 0;    // this rank's share of fp32 weights and moments
   std::int64_t activations = 0;  // of a full micro-batch
   std::int64_t logits = 0;       // of a chunk of the loss
+  std::int64_t context = 0;      // keys and values of a group of ranks, under way
   std::int64_t reserve = 0;      // a tenth of the device: allocator, workspaces, collectives
 
   [[nodiscard]] std::int64_t total() const {
-    return weights + gradients + optimizer + activations + logits + reserve;
+    return weights + gradients + optimizer + activations + logits + context + reserve;
   }
+};
+
+// A step as it would be.
+struct PlannedStep {
+  Nanoseconds predicted_ns = 0;
+  double imbalance = 1;
+  std::map<std::int64_t, std::int64_t> groups_of_size;  // of ranks; placeholders left out
 };
 
 // A run as it would be: all files are opened, the first steps are planned, nothing is loaded.
@@ -37,8 +47,10 @@ struct DryRun {
   Horizon horizon;
   std::int32_t ranks = 1;
   std::string cost_name;
-  std::vector<Nanoseconds> predicted_step_ns;  // of the first steps
-  std::vector<double> imbalance;               // likewise
+  std::string context;  // of the plans: static:1, dynamic, ..
+  Tokens capacity = 0;  // of a micro-batch on each rank
+  ContextReach reach;
+  std::vector<PlannedStep> first_steps;
   std::optional<Hardware> hardware;
   ExpectedMemory memory;
 
@@ -49,9 +61,11 @@ struct DryRun {
 // Throws what run_training() would throw over recipe, model folder and data.
 [[nodiscard]] DryRun dry_run(const Recipe& recipe, std::int32_t ranks, std::int32_t local_ranks);
 
-// The memory of a rank of `ranks` whose micro-batches have `tokens` tokens.
+// The memory of a rank of `ranks` whose micro-batches have `tokens` tokens on each rank, in groups
+// of up to `largest_group` ranks.
 [[nodiscard]] ExpectedMemory expected_memory(const Recipe& recipe, const ModelShape& model,
-                                             std::int32_t ranks, Tokens tokens,
+                                             std::int32_t ranks, std::int32_t largest_group,
+                                             Tokens tokens,
                                              const std::optional<Hardware>& hardware);
 
 // For people.

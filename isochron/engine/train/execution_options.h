@@ -69,15 +69,15 @@ struct ExecutionOptions {
     row(Field{"engine.hardware", &Self::hardware,
               "the device of a rank, for costs, MFU and memory: a preset; null: found"});
     row(Field{"engine.context_parallel_size", &Self::context_parallel_size,
-              "ranks that share every sequence"});
+              "ranks that share every sequence; divides the ranks"});
     row(Field{"engine.dynamic_context_parallel", &Self::dynamic_context_parallel,
-              "as many ranks per sequence as it takes"});
+              "as many ranks per sequence as its length takes"});
     row(Field{"engine.max_seqlen_per_dp_cp_rank", &Self::max_seqlen_per_dp_cp_rank,
-              "dynamic: tokens that a rank may hold"});
+              "dynamic: tokens of a micro-batch on each rank; null: data.max_token_len_per_gpu"});
     row(Field{"engine.context_parallel_sizes", &Self::context_parallel_sizes,
               "dynamic: aligned groups, or any consecutive ranks", "dynamic|any"});
     row(Field{"engine.max_context_groups", &Self::max_context_groups,
-              "context groups that a rank keeps open"});
+              "groups of several ranks that a rank keeps open"});
     row(Field{"engine.pipeline_model_parallel_size", &Self::pipeline_model_parallel_size,
               "stages of the pipeline"});
     row(Field{"engine.virtual_pipeline_model_parallel_size",

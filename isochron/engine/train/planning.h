@@ -13,23 +13,33 @@
 namespace isochron {
 
 // What a rank runs on: the preset that engine.hardware names, or the one that fits the device of
-// this machine; none for a device that no preset knows. On a cpu its memory is that of this host,
-// shared by `local_ranks`.
+// this machine; none for a device that no preset knows. Its node is this host with its
+// `local_ranks` ranks, which on a cpu share its cores and its memory.
 [[nodiscard]] std::optional<Hardware> find_rank_hardware(const Recipe& recipe,
                                                          std::int32_t local_ranks);
 
-// What the planner counts with: engine.cost, or the analytic model. Throws std::invalid_argument if
-// neither engine.cost nor the hardware says anything.
+// The costs that engine.cost names: a preset, or a JSON file.
+[[nodiscard]] CostModel named_cost(const std::string& name);
+
+// What the planner counts with: engine.cost, or the analytic model with both exchanges of keys and
+// values, in the precision of the recipe; on a cpu that is not named over the links that Gloo has
+// between processes. Throws std::invalid_argument if neither engine.cost nor
+// the hardware says anything.
 [[nodiscard]] CostModel planning_cost(const Recipe& recipe, const ModelShape& model,
                                       const std::optional<Hardware>& hardware);
 
-// Tokens that a micro-batch may hold: max_token_len_per_gpu, or without use_dynamic_bsz what
-// micro_batch_size_per_gpu rows of `longest` tokens take.
-[[nodiscard]] Tokens microbatch_capacity(const DataOptions& data, Tokens longest);
+// Tokens that a rank may hold of a micro-batch: max_token_len_per_gpu, or without use_dynamic_bsz
+// what micro_batch_size_per_gpu rows of `longest` tokens take of each of the ranks that share them.
+// With dynamic context parallelism max_seqlen_per_dp_cp_rank, if it is given.
+[[nodiscard]] Tokens microbatch_capacity(const Recipe& recipe, Tokens longest);
 
-// How a batch is planned: balanced or not, with a number of rows per micro-batch or without, padded
-// to a multiple of the ranks or not.
+// How a batch is planned: balanced or not, with a number of rows per micro-batch or without, on
+// groups of ranks of one size or of many, padded to a multiple of the `ranks` or not.
 [[nodiscard]] PlanOptions plan_options(const Recipe& recipe, std::int32_t ranks);
+
+// Threads of a rank on a cpu: engine.threads, or its share of the cores.
+[[nodiscard]] std::int32_t threads_of_rank(const ExecutionOptions& engine,
+                                           std::int32_t local_ranks);
 
 // The precision that `auto` means on the device.
 [[nodiscard]] Precision resolved_precision(const Recipe& recipe);

@@ -132,10 +132,6 @@ void require_valid(const DataOptions& data) {
   require_between("data.max_token_len_per_gpu", data.max_token_len_per_gpu, Tokens{1}, max_length);
   require_between("data.micro_batch_size_per_gpu", data.micro_batch_size_per_gpu, 1, INT32_MAX);
   require_between("data.max_length", data.max_length, Tokens{1}, max_length);
-  require(!data.use_dynamic_bsz || data.truncation == Truncation::error ||
-              data.max_length <= data.max_token_len_per_gpu,
-          where, "data.max_length is {}, must be at most data.max_token_len_per_gpu = {}",
-          data.max_length, data.max_token_len_per_gpu);
 }
 
 void require_valid(const OptimOptions& optim) {
@@ -172,7 +168,39 @@ void require_valid(const ExecutionOptions& engine) {
   require_between("engine.loss_chunk", engine.loss_chunk, Tokens{1}, max_length);
   require_between("engine.threads", engine.threads, 0, 4096);
   require_between("engine.collective_timeout_s", engine.collective_timeout_s, 1.0, 1e6);
+  require_between("engine.context_parallel_size", engine.context_parallel_size, 1, max_ranks);
   require_between("engine.max_context_groups", engine.max_context_groups, 1, max_ranks);
+  if (engine.max_seqlen_per_dp_cp_rank) {
+    require_between("engine.max_seqlen_per_dp_cp_rank", *engine.max_seqlen_per_dp_cp_rank,
+                    Tokens{1}, max_length);
+  }
+}
+
+// Who shares a sequence, and how much of it a rank may hold.
+void require_valid_context(const Recipe& recipe) {
+  const ExecutionOptions& engine = recipe.engine;
+  const DataOptions& data = recipe.data;
+  if (engine.dynamic_context_parallel) {
+    require(engine.context_parallel_size == 1, where,
+            "engine.context_parallel_size is {}, must be 1 with engine.dynamic_context_parallel: "
+            "sizes follow from the lengths",
+            engine.context_parallel_size);
+    require(data.use_dynamic_bsz, where,
+            "data.use_dynamic_bsz is false, must be true with engine.dynamic_context_parallel: "
+            "lengths decide what a micro-batch holds");
+    return;
+  }
+  require(!engine.max_seqlen_per_dp_cp_rank, where,
+          "engine.max_seqlen_per_dp_cp_rank is {}, needs engine.dynamic_context_parallel = true",
+          engine.max_seqlen_per_dp_cp_rank.value_or(0));
+  require(engine.context_parallel_sizes == "dynamic", where,
+          "engine.context_parallel_sizes is {}, needs engine.dynamic_context_parallel = true",
+          engine.context_parallel_sizes);
+  // How long a row may be depends on the ranks where several share it.
+  require(engine.context_parallel_size > 1 || !data.use_dynamic_bsz ||
+              data.truncation == Truncation::error || data.max_length <= data.max_token_len_per_gpu,
+          where, "data.max_length is {}, must be at most data.max_token_len_per_gpu = {}",
+          data.max_length, data.max_token_len_per_gpu);
 }
 
 void require_valid(const TrainerOptions& trainer) {
@@ -235,11 +263,6 @@ void require_defaults(const Options& options, const std::set<std::string_view>& 
 }
 
 void require_executed(const Recipe& recipe) {
-  require_defaults(recipe.engine,
-                   {"engine.context_parallel_size", "engine.dynamic_context_parallel",
-                    "engine.max_seqlen_per_dp_cp_rank", "engine.context_parallel_sizes",
-                    "engine.max_context_groups"},
-                   "context parallelism is");
   require_defaults(
       recipe.engine,
       {"engine.pipeline_model_parallel_size", "engine.virtual_pipeline_model_parallel_size",
@@ -269,6 +292,7 @@ Recipe read_recipe(std::string_view yaml_text, std::span<const std::string> over
   require_valid(recipe.data);
   require_valid(recipe.model);
   require_valid(recipe.engine);
+  require_valid_context(recipe);
   require_valid(recipe.optim);
   require_valid(recipe.trainer);
   require_valid(recipe.horizon, recipe.data);

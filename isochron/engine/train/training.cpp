@@ -11,7 +11,6 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
-#include <thread>
 
 #include "isochron/engine/checkpoint/checkpoint_folder.h"
 #include "isochron/engine/checkpoint/checkpoints.h"
@@ -19,6 +18,7 @@
 #include "isochron/engine/metrics/run_log.h"
 #include "isochron/engine/model/hf_folder.h"
 #include "isochron/engine/model/model_config.h"
+#include "isochron/engine/train/context_reach.h"
 #include "isochron/engine/train/loop.h"
 #include "isochron/engine/train/planning.h"
 #include "isochron/engine/train/sft_task.h"
@@ -43,8 +43,7 @@ at::Device device_of(const Recipe& recipe, const Place& place) {
 }
 
 void set_up_torch(const ExecutionOptions& engine, const Place& place) {
-  const auto cores = static_cast<std::int32_t>(std::thread::hardware_concurrency());
-  at::set_num_threads(engine.threads > 0 ? engine.threads : std::max(1, cores / place.local_size));
+  at::set_num_threads(threads_of_rank(engine, place.local_size));
   at::manual_seed(static_cast<std::uint64_t>(engine.seed));
   at::globalContext().setDeterministicAlgorithms(engine.full_determinism, /*warn_only=*/false);
 }
@@ -112,6 +111,7 @@ RestoredExtra restore_extra(const std::string& text, const CostModel& cost, SftT
 
 void run_training(const Recipe& recipe, const Place& place, const Surroundings& surroundings) {
   const ModelConfig config = model_config_from_json(file_text(recipe.model.path + "/config.json"));
+  require_executable_exchanges(recipe, config.shape);
   const TrainingData data = open_training_data(recipe, place.size);
   const at::Device device = device_of(recipe, place);
   set_up_torch(recipe.engine, place);
@@ -131,12 +131,11 @@ void run_training(const Recipe& recipe, const Place& place, const Surroundings& 
        .recompute = recipe.engine.recompute});
   Tracer tracer;
   ShardedAdamW optimizer(model.parameters(), world.all(), adamw_options(recipe.optim), &tracer);
-  const Tokens longest =
-      std::max(data.training.longest(), data.validation ? data.validation->longest() : 0);
   Engine engine(world, model, &optimizer, cost, tracer,
-                {.capacity = microbatch_capacity(recipe.data, longest),
+                {.capacity = microbatch_capacity(recipe, data.longest()),
                  .plan = plan_options(recipe, place.size),
                  .head = {.chunk = recipe.engine.loss_chunk},
+                 .max_context_groups = recipe.engine.max_context_groups,
                  .dropout = recipe.model.dropout,
                  .seed = recipe.engine.seed});
 

@@ -40,7 +40,10 @@ function drawBlock(context, block, plan, width, height, clip) {
 
 function drawSlot(context, block, rect) {
   if (rect.h < 10 || rect.w < 14) return;
-  const candidates = block.slot >= 0 ? [`slot ${block.slot}`, String(block.slot)] : [block.name];
+  const size = block.group && block.group.size > 1 ? ` ×${block.group.size}` : '';
+  const candidates = block.slot >= 0 ?
+      [`slot ${block.slot}${size}`, `${block.slot}${size}`, String(block.slot)] :
+      [block.name];
   context.font = font(rect.h > 15 ? 11 : 9.5, 560);
   const text = candidates.find((each) => context.measureText(each).width + 8 <= rect.w);
   if (!text) return;

@@ -120,20 +120,27 @@ function speedUp(run, other) {
       ratio(other.figures.mean_step_ns, run.figures.mean_step_ns);
 }
 
-// Of two runs the faster one is named first, in whichever order they were given.
+// The fastest run against the slowest, and what lies between them, in whichever order they were
+// given.
 function drawVerdict() {
-  const factor = runs.length === 2 ? speedUp(runs[1], runs[0]) : null;
-  byId('verdict').hidden = factor === null;
-  if (factor === null) return;
-  const [faster, slower] = factor >= 1 ? [runs[1], runs[0]] : [runs[0], runs[1]];
+  const factorOf = (run) => speedUp(run, runs[0]);
+  const isKnown = runs.length > 1 && runs.every((run) => factorOf(run) !== null);
+  byId('verdict').hidden = !isKnown;
+  if (!isKnown) return;
+  const ranking = [...runs].sort((a, b) => factorOf(b) - factorOf(a));
+  const [faster, slower] = [ranking[0], ranking[ranking.length - 1]];
+  const between = ranking.slice(1, -1).flatMap((run) => [
+    '; ', element('b', {}, run.name), ' ', element('b', {}, factorText(speedUp(run, slower)))
+  ]);
   fillWith(
       byId('verdict'), element('b', {}, faster.name), ' is ',
-      element('b', {}, factorText(Math.max(factor, 1 / factor))), ' as fast as ',
+      element('b', {}, factorText(speedUp(faster, slower))), ' as fast as ',
       element('b', {}, slower.name),
       faster.figures.mean_tokens_per_s && slower.figures.mean_tokens_per_s ?
           `: ${integerText(faster.figures.mean_tokens_per_s)} against ${
-              integerText(slower.figures.mean_tokens_per_s)} tokens per second.` :
-          ', by the time of a step.');
+              integerText(slower.figures.mean_tokens_per_s)} tokens per second` :
+          ', by the time of a step',
+      ...between, '.');
 }
 
 function drawHeading() {

@@ -1,5 +1,15 @@
 // The chosen step: for each run the plan over what was measured, on one axis.
 
+// "groups 14 × 1, 2 × 4 ranks"; nothing where every rank works alone.
+function groupsText(groups) {
+  const count = new Map();
+  for (const {size, sequences} of groups)
+    if (sequences.length > 0) count.set(size, (count.get(size) || 0) + 1);
+  const sizes = [...count.keys()].sort((a, b) => a - b);
+  if (sizes.length === 0 || sizes[sizes.length - 1] === 1) return '';
+  return `groups ${sizes.map((size) => `${count.get(size)} × ${size}`).join(', ')} ranks`;
+}
+
 function stepFacts(plan) {
   const {figures} = plan;
   const facts = element('span', {class: 'facts'});
@@ -18,6 +28,7 @@ function stepFacts(plan) {
     parts.push(
         `imbalance ${imbalances.map(([name, value]) => `${name} ${value.toFixed(3)}`).join(', ')}`);
   if (known(figures.straggler_share)) parts.push(`waiting ${idleText(figures.straggler_share)}`);
+  if (plan.isPlanned && groupsText(plan.groups)) parts.push(groupsText(plan.groups));
   facts.append(parts.join('  ·  '));
   return facts;
 }

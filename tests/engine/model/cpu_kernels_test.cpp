@@ -98,10 +98,10 @@ TEST(CpuKernels, RotationBackIsTheTransposeOfRotation) {
   const at::Tensor x = random_tensor({40, 3, 10}, 1);
   const at::Tensor y = random_tensor({40, 3, 10}, 2);
   const at::Tensor turned = x.clone();
-  cpu::rotate_heads_(turned, table, cpu::Turn::forward);
+  cpu::rotate_heads_(turned, table, Turn::forward);
   EXPECT_LT(relative_difference(turned, plain_rotation(x, table)), tolerance);
   const at::Tensor back = y.clone();
-  cpu::rotate_heads_(back, table, cpu::Turn::back);
+  cpu::rotate_heads_(back, table, Turn::back);
   EXPECT_NEAR((turned * y).sum().item<double>(), (x * back).sum().item<double>(), 1e-10);
 }
 

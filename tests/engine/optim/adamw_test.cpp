@@ -290,6 +290,21 @@ TEST(AdamW, AParameterWithoutAGradientCountsAsZeros) {
   EXPECT_EQ(outcome.skipped, false);
 }
 
+TEST(AdamW, AGradientDoesNotReachTheNextUpdate) {
+  World world({}, {});
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor always = at::full({3}, 1.0, dtype).requires_grad_();
+    const at::Tensor once = at::full({70}, 2.0, dtype).requires_grad_();
+    ShardedAdamW optimizer({{"always", always}, {"once", once}}, world.all(), {});
+    for (const std::int64_t elements : {73, 3}) {
+      optimizer.begin();
+      optimizer.begin_last_backward(true);
+      (elements == 3 ? always.sum() : always.sum() + once.sum()).backward();
+      EXPECT_NEAR(optimizer.finish(0.1).grad_norm, std::sqrt(static_cast<double>(elements)), 1e-12);
+    }
+  }
+}
+
 TEST(AdamW, SpreadsItsStateEvenly) {
   for (const std::int32_t size : {2, 3, 4}) {
     run_ranks(size, [](World& world) {

@@ -140,6 +140,19 @@ TEST(Fault, ARankThatIsLateForAnExchangeIsNamed) {
   }
 }
 
+TEST(Fault, AMemberThatDoesNotComeToAGroupIsNamed) {
+  const auto outcomes = outcomes_of(3, [](World& world) {
+    if (world.place().rank == 1) std::this_thread::sleep_for(milliseconds{8000});
+    (void)world.group(0, 3);
+  });
+  for (const std::size_t rank : {0u, 2u}) {
+    expect_stopped(
+        outcomes[rank],
+        "\\[world\\] ranks 0 to 2 could not connect: rank 1 is late: for [0-9]+ s in step "
+        "7, slot 3, forward \\(");
+  }
+}
+
 TEST(Fault, RanksThatNeverComeAreNamed) {
   const auto outcomes = rank_outcomes(5, [](const Place& place) -> std::string {
     if (place.rank % 2 == 0) World world(place, short_patience);

@@ -176,6 +176,11 @@ TEST(World, RejectsAPlaceThatCannotBe) {
   EXPECT_EQ(message({.rank = 0, .size = 2}), "[world] port is 0, must be from 1 to 65535");
 }
 
+TEST(World, RejectsNcclForTensorsOfTheHost) {
+  EXPECT_EQ(message_of([] { World({}, {.backend = Backend::nccl}); }),
+            "[world] NCCL needs a device of CUDA, this rank is on cpu");
+}
+
 TEST(LocalAddress, IsThatOfTheInterfaceTowardsTheStore) {
   EXPECT_EQ(local_address({.address = "127.0.0.1"}), "127.0.0.1");
   EXPECT_THAT(local_address({.address = "localhost"}), testing::AnyOf("127.0.0.1", "::1"));

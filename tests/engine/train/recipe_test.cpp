@@ -168,6 +168,16 @@ TEST(Recipe, ChecksEveryValue) {
       {"optim.override_optimizer_config=x", "must be null"},
       {"engine.dtype=float16", "engine.dtype is \"float16\", must be one of auto"},
       {"engine.recompute=some", "must be one of none, selective, full"},
+      {"engine.context_parallel_size=0", "engine.context_parallel_size is 0, must be from 1"},
+      {"engine.max_context_groups=0", "engine.max_context_groups is 0, must be from 1 to 1048576"},
+      {"engine.max_seqlen_per_dp_cp_rank=0",
+       "engine.max_seqlen_per_dp_cp_rank is 0, must be from 1 to 2147483647"},
+      {"engine.max_seqlen_per_dp_cp_rank=2000",
+       "engine.max_seqlen_per_dp_cp_rank is 2000, needs engine.dynamic_context_parallel = true"},
+      {"engine.context_parallel_sizes=pairs",
+       "engine.context_parallel_sizes is \"pairs\", must be one of dynamic, any"},
+      {"engine.context_parallel_sizes=any",
+       "engine.context_parallel_sizes is any, needs engine.dynamic_context_parallel = true"},
       {"engine.collective_timeout_s=0", "engine.collective_timeout_s is 0, must be from 1"},
       {"model.path=", "model.path is null, must be a string"},
       {"model.path=''", "model.path is missing"},
@@ -191,10 +201,24 @@ TEST(Recipe, RejectsValuesThatContradictEachOther) {
             "[recipe] data.max_length is 9000, must be at most data.max_token_len_per_gpu = 8192");
 }
 
+TEST(Recipe, RejectsContextKeysThatContradictEachOther) {
+  EXPECT_EQ(
+      message_with({"engine.dynamic_context_parallel=true", "engine.context_parallel_size=2"}),
+      "[recipe] engine.context_parallel_size is 2, must be 1 with "
+      "engine.dynamic_context_parallel: sizes follow from the lengths");
+  EXPECT_EQ(message_with({"engine.dynamic_context_parallel=true", "data.use_dynamic_bsz=false"}),
+            "[recipe] data.use_dynamic_bsz is false, must be true with "
+            "engine.dynamic_context_parallel: lengths decide what a micro-batch holds");
+}
+
+TEST(Recipe, LeavesTheLimitOfARowToTheRanksThatShareIt) {
+  for (const char* context :
+       {"engine.dynamic_context_parallel=true", "engine.context_parallel_size=2"}) {
+    EXPECT_EQ(message_with({context, "data.max_length=9000", "data.truncation=left"}), "accepted");
+  }
+}
+
 TEST(Recipe, SaysWhatIsNotExecutedYet) {
-  EXPECT_EQ(message_with({"engine.dynamic_context_parallel=true"}),
-            "[recipe] engine.dynamic_context_parallel is true, must be false: context parallelism "
-            "is not executed yet");
   EXPECT_EQ(message_with({"engine.pipeline_model_parallel_size=2"}),
             "[recipe] engine.pipeline_model_parallel_size is 2, must be 1: pipelines are not "
             "executed yet");

@@ -18,11 +18,11 @@ namespace {
 
 constexpr std::int64_t vocabulary = 32;
 
-constexpr const char* config = R"({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"],
-  "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
+constexpr const char* config = R"({{"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"],
+  "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": {},
   "head_dim": 8, "intermediate_size": 32, "vocab_size": 32, "tie_word_embeddings": true,
   "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "max_position_embeddings": 256,
-  "hidden_act": "silu"})";
+  "hidden_act": "silu"}})";
 
 // Rows that count upwards from a random token, of very different lengths.
 std::string rows(std::int64_t count, std::uint64_t seed) {
@@ -44,8 +44,8 @@ std::string rows(std::int64_t count, std::uint64_t seed) {
 
 }  // namespace
 
-TinyRun::TinyRun() {
-  Decoder model(model_config_from_json(config), {});
+TinyRun::TinyRun(std::int64_t kv_heads) {
+  Decoder model(model_config_from_json(fmt::format(config, kv_heads)), {});
   Random random(3);
   const at::NoGradGuard no_grad;
   for (const Parameter& parameter : model.parameters()) {
@@ -102,6 +102,14 @@ std::vector<std::int64_t> TinyRun::steps(const std::string& name) const {
 std::vector<double> TinyRun::losses(const std::string& name) const {
   std::vector<double> all;
   for (const Json& line : metrics(name)) all.push_back(line["data"]["train/loss"]);
+  return all;
+}
+
+std::vector<std::string> TinyRun::plans(const std::string& name) const {
+  std::vector<std::string> all;
+  for (const std::int64_t step : steps(name)) {
+    all.push_back(files_.read(fmt::format("{}/plans/step_{}.json", name, step)));
+  }
   return all;
 }
 

@@ -14,7 +14,8 @@ namespace isochron {
 // A folder with a tiny model, rows that can be learned and a recipe for them; runs of it.
 class TinyRun {
  public:
-  TinyRun();
+  // `kv_heads`: heads of keys and values, 1 or 2.
+  explicit TinyRun(std::int64_t kv_heads = 1);
 
   // `train recipe.yaml` with overrides and flags, into the run folder `name`.
   [[nodiscard]] std::vector<std::string> call(const std::string& name,
@@ -33,6 +34,8 @@ class TinyRun {
   [[nodiscard]] std::vector<std::int64_t> steps(const std::string& name) const;
   // train/loss by step.
   [[nodiscard]] std::vector<double> losses(const std::string& name) const;
+  // plans/step_N.json of all steps, as text.
+  [[nodiscard]] std::vector<std::string> plans(const std::string& name) const;
   // Bytes of all parts of weights and optimizer of a checkpoint, by name.
   [[nodiscard]] std::vector<std::string> parts(const std::string& name, std::int64_t step) const;
 

@@ -6,7 +6,7 @@
 //
 // All quantities are exact in double: sums of lengths and squares over powers of two.
 
-#include "bench/baselines/megatron_dynamic.h"
+#include "isochron/plan/megatron_schedule.h"
 
 #include <fmt/format.h>
 
@@ -14,14 +14,15 @@
 #include <numeric>
 #include <stdexcept>
 
-namespace isochron::baselines {
+namespace isochron {
 
 namespace {
 
 constexpr double slack_of_work = 1.05;
 
 struct Failure : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  Failure(MegatronFailure which, const std::string& text) : std::runtime_error(text), kind(which) {}
+  MegatronFailure kind;
 };
 
 struct Group {
@@ -95,9 +96,11 @@ class Scheduler {
     const std::size_t longest = rest.front();
     const std::int64_t size = ranks_needed(longest);
     if (size > options_.ranks) {
-      throw Failure(fmt::format(
-          "Sequence length {} requires CP size {}, but only {} DPxCP ranks are available.",
-          lengths_[longest], size, options_.ranks));
+      throw Failure(
+          MegatronFailure::assertion,
+          fmt::format(
+              "Sequence length {} requires CP size {}, but only {} DPxCP ranks are available.",
+              lengths_[longest], size, options_.ranks));
     }
     const double most_work = slack_of_work * static_cast<double>(lengths_[longest]) *
                              static_cast<double>(options_.capacity);
@@ -162,7 +165,7 @@ class Scheduler {
       // Padding to more ranks may take more room; this only concerns padded lengths.
       if (!fits(doubled.tokens_per_rank)) continue;
       if (num_ranks(groups) + smallest > options_.ranks) {
-        throw Failure("IndexError: list assignment index out of range");
+        throw Failure(MegatronFailure::index, "list assignment index out of range");
       }
       group = doubled;
       return true;
@@ -192,7 +195,8 @@ void expand(Groups& groups, std::int64_t ranks) {
   while (num_ranks(groups) < ranks) {
     const std::int64_t smallest = groups.back().size;
     if (num_ranks(groups) + smallest > ranks) {
-      throw Failure("align_sample_id_groups does not end: no group can grow into the empty ranks");
+      throw Failure(MegatronFailure::endless,
+                    "align_sample_id_groups does not end: no group can grow into the empty ranks");
     }
     const auto first = std::find_if(groups.begin(), groups.end(),
                                     [&](const Group& group) { return group.size == smallest; });
@@ -208,7 +212,7 @@ Groups split_off_first_half(Groups& groups, std::int64_t ranks) {
   for (; first < ranks / 2; ++middle) {
     first += groups[middle].size;
     if (middle > 0 && groups[middle].size > groups[middle - 1].size) {
-      throw Failure("split_group: CP size is not decreasing");
+      throw Failure(MegatronFailure::assertion, "split_group: CP size is not decreasing");
     }
   }
   Groups half(groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(middle));
@@ -226,7 +230,8 @@ void align(std::vector<Groups>& microbatches, const MegatronOptions& options) {
   while (microbatches.size() % multiple != 0) {
     if (place == 0) {
       if (num_in_vain >= microbatches.size()) {
-        throw Failure("align_sample_id_groups: no tail microbatch has enough ids to split");
+        throw Failure(MegatronFailure::assertion,
+                      "align_sample_id_groups: no tail microbatch has enough ids to split");
       }
       place = microbatches.size();
     }
@@ -264,9 +269,10 @@ MegatronSchedule megatron_schedule(std::span<const Tokens> lengths,
     align(microbatches, options);
     for (const Groups& groups : microbatches) schedule.microbatches.push_back(slot_of(groups));
   } catch (const Failure& failure) {
+    schedule.failure = failure.kind;
     schedule.error = failure.what();
   }
   return schedule;
 }
 
-}  // namespace isochron::baselines
+}  // namespace isochron

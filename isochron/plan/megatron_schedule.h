@@ -8,10 +8,17 @@
 #include "isochron/core/units.h"
 #include "isochron/step/step_plan.h"
 
-// The rival for dynamic context parallelism: the packing-aware scheduler of Megatron's development
-// branch, DefaultDynamicCPScheduler, in its own order of candidates and with its own failures.
+// Megatron's own micro-batches for dynamic context parallelism, in its order of candidates and with
+// its failures, for those who depend on them and as a rival. plan_step() has the better ones.
 
-namespace isochron::baselines {
+namespace isochron {
+
+enum class MegatronFailure {
+  none,
+  assertion,  // AssertionError
+  index,      // IndexError: groups pushed beyond the last rank
+  endless,    // it would not end
+};
 
 struct MegatronOptions {
   std::int32_t ranks = 1;  // DPxCP ranks
@@ -24,15 +31,16 @@ struct MegatronOptions {
 };
 
 struct MegatronSchedule {
+  MegatronFailure failure = MegatronFailure::none;
   std::string error;               // how it fails, in words; empty if it does not
   std::vector<Slot> microbatches;  // sequences of a group in the order in which they joined
 };
 
-// The schedule for lengths of 1 and more; no micro-batches for none. A failure is an outcome: a
-// sequence that needs more ranks than there are, groups pushed beyond the last rank (some numbers
-// of ranks that are no power of two), and an alignment to slot_multiple that finds nothing to split
-// or would not end.
+// DefaultDynamicCPScheduler of the development branch, for lengths of 1 and more; no micro-batches
+// for none. A failure is an outcome: a sequence that needs more ranks than there are, groups pushed
+// beyond the last rank (some numbers of ranks that are no power of two), and an alignment to
+// slot_multiple that finds nothing to split or would not end.
 [[nodiscard]] MegatronSchedule megatron_schedule(std::span<const Tokens> lengths,
                                                  const MegatronOptions& options);
 
-}  // namespace isochron::baselines
+}  // namespace isochron

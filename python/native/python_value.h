@@ -1,0 +1,45 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "isochron/core/json.h"
+
+// Single Python values. What does not fit is told like everywhere else, as std::invalid_argument.
+
+namespace isochron::python {
+
+namespace nb = nanobind;
+
+// A value as a message shows it: its repr(), on one line, cut to a readable length.
+[[nodiscard]] std::string shown_value(nb::handle value);
+
+// An int, or what can stand for one (a number of numpy), if 64 bits hold it. A bool is none.
+[[nodiscard]] std::optional<std::int64_t> find_integer_value(nb::handle value);
+
+// The same, or a float.
+[[nodiscard]] std::optional<double> find_number_value(nb::handle value);
+
+// None, a bool, a number, a text, or a list of these, as JSON has it.
+[[nodiscard]] Json json_of(nb::handle value, std::string_view where, std::string_view name);
+
+// An argument that is an integer from `low` to `high`.
+template <class T>
+[[nodiscard]] T integer_argument(nb::handle value, std::string_view where, std::string_view name,
+                                 std::int64_t low = std::numeric_limits<T>::min(),
+                                 std::int64_t high = std::numeric_limits<T>::max()) {
+  return static_cast<T>(integer_of(json_of(value, where, name), where, name, low, high));
+}
+
+// An argument that names a value of an enumeration.
+template <class Enum>
+[[nodiscard]] Enum enum_argument(nb::handle value, std::string_view where, std::string_view name) {
+  return field_from_json<Enum>(json_of(value, where, name), where, name);
+}
+
+}  // namespace isochron::python
