@@ -1,6 +1,9 @@
 // Phases of a save, agreed through the store: rank 0 makes the temporary folder; every rank writes
-// its parts and reports their checksums; rank 0 publishes; where older checkpoints are to go, every
-// rank reads its parts back first.
+// its parts, rank 0 the exported model too, and reports their checksums; rank 0 publishes; where
+// older checkpoints are to go, every rank reads its parts back first.
+//
+// What is written is a copy in host memory of what changes with the next step; a save that nothing
+// runs beside takes the exported weights as they are.
 
 #include "isochron/engine/checkpoint/checkpoints.h"
 
@@ -10,6 +13,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "isochron/core/json.h"
@@ -81,6 +85,13 @@ std::string text_of(const std::vector<StoredFile>& files) {
   return to_json(Manifest{.step = 0, .ordinal = 0, .contents = {}, .files = files});
 }
 
+void copy_to_host(std::vector<Parameter>& weights) {
+  for (Parameter& weight : weights) {
+    weight.value = weight.value.detach().to(at::kCPU, weight.value.scalar_type(),
+                                            /*non_blocking=*/false, /*copy=*/true);
+  }
+}
+
 // Reads files back from disk, not from memory, and compares.
 void require_stored(const fs::path& checkpoint, const std::vector<StoredFile>& files) {
   for (const StoredFile& meant : files) {
@@ -96,6 +107,12 @@ void require_stored(const fs::path& checkpoint, const std::vector<StoredFile>& f
   }
 }
 
+struct ExportedModel {
+  ModelConfig config;
+  std::vector<Parameter> weights;
+  at::ScalarType dtype;
+};
+
 }  // namespace
 
 // All that a save needs, apart from the running state.
@@ -103,6 +120,7 @@ struct Checkpoints::Snapshot {
   std::int64_t step = 0;
   std::vector<StatePiece> pieces;
   std::int64_t num_updates = 0;
+  std::optional<ExportedModel> exported;  // rank 0 alone, with hf_model
   std::string extra;
   std::shared_ptr<SaveAgreement> agreement;
 };
@@ -180,18 +198,14 @@ void Checkpoints::save(std::int64_t step, Engine& engine, std::string extra) {
       .step = step,
       .pieces = host_copy(engine.optimizer()->pieces()),
       .num_updates = engine.optimizer()->num_updates(),
+      .exported = {},
       .extra = std::move(extra),
       .agreement = std::make_shared<SaveAgreement>(world_, fmt::format("save/{}", ++num_saves_))};
-  if (world_.place().rank == 0) {
-    // Weights change with the next step, so they are exported before it.
-    (void)snapshot.agreement->from_rank_0("begin", [&] {
-      begin_checkpoint(run_folder_, step);
-      if (options_.saves(Content::hf_model)) {
-        save_decoder(engine.model(), temporary_path(run_folder_, step) / hf_folder_name,
-                     engine.model().options().dtype, model_folder_);
-      }
-      return std::string();
-    });
+  if (world_.place().rank == 0 && options_.saves(Content::hf_model)) {
+    const Decoder& model = engine.model();
+    snapshot.exported = {
+        .config = model.config(), .weights = model.parameters(), .dtype = model.options().dtype};
+    if (options_.async_save) copy_to_host(snapshot.exported->weights);
   }
   if (!options_.async_save) return write(snapshot);
   under_way_ =
@@ -206,7 +220,10 @@ void Checkpoints::write(const Snapshot& snapshot) {
   const std::int32_t rank = world_.place().rank;
   const fs::path temporary = temporary_path(run_folder_, snapshot.step);
   SaveAgreement& agreement = *snapshot.agreement;
-  if (rank != 0) (void)agreement.from_rank_0("begin", {});
+  (void)agreement.from_rank_0("begin", [&] {
+    begin_checkpoint(run_folder_, snapshot.step);
+    return std::string();
+  });
 
   std::vector<StoredFile> own;
   const std::vector<std::string> reports = agreement.on_every_rank("write", [&] {
@@ -217,6 +234,13 @@ void Checkpoints::write(const Snapshot& snapshot) {
       write_state(temporary / name, pieces_of(snapshot.pieces, content),
                   {{updates_key, std::to_string(snapshot.num_updates)}});
       own.push_back(stored_file(temporary, name));
+    }
+    if (snapshot.exported) {
+      save_weights(snapshot.exported->config, snapshot.exported->weights,
+                   temporary / hf_folder_name, snapshot.exported->dtype, model_folder_);
+      for (const std::string& name : names_under(temporary, hf_folder_name)) {
+        own.push_back(stored_file(temporary, name));
+      }
     }
     return text_of(own);
   });
@@ -231,11 +255,6 @@ void Checkpoints::write(const Snapshot& snapshot) {
     if (options_.saves(Content::extra)) {
       replace_file(temporary / extra_name, snapshot.extra);
       manifest.files.push_back(stored_file(temporary, extra_name));
-    }
-    if (options_.saves(Content::hf_model)) {
-      for (const std::string& name : names_under(temporary, hf_folder_name)) {
-        manifest.files.push_back(stored_file(temporary, name));
-      }
     }
     publish_checkpoint(run_folder_, std::move(manifest));
     return std::string();

@@ -42,9 +42,8 @@ class Checkpoints {
   // what load_contents asks for.
   [[nodiscard]] Resumed resume(Engine& engine);
 
-  // Saves step `step`. With async_save it returns as soon as the state is copied; an exported model
-  // (hf_model) is written before. Throws std::runtime_error on every rank if any failed, also for
-  // the save before in the background.
+  // Saves step `step`. With async_save it returns as soon as the state is copied. Throws
+  // std::runtime_error on every rank if any failed, also for the save before in the background.
   void save(std::int64_t step, Engine& engine, std::string extra);
 
   // Waits for a save in the background, and throws what it threw.

@@ -61,8 +61,10 @@ struct DataOptions {
     row(Field{"data.truncation", &Self::truncation,
               "a longer row: an error, or cut on the left or on the right"});
     row(Field{"data.pad_mode", &Self::pad_mode, "rows are packed, never padded", "no_padding"});
-    row(Field{"data.pad", &Self::pad,
-              "a batch that the ranks do not divide: run as it is, or an error", "uneven|error"});
+    row(Field{
+        "data.pad", &Self::pad,
+        "a batch that the ranks do not divide: run as it is, with synthetic rows that count for "
+        "nothing, or an error"});
   }
 };
 

@@ -108,19 +108,20 @@ Microbatch Engine::microbatch_of(const ContextGroup& group, const Rows& rows, La
 }
 
 at::Tensor Engine::hidden_TD(const StepPlan& plan, const ContextGroup& group,
-                             const Microbatch& microbatch) {
-  if (group.ranks.size == 1) return model_.hidden_TD(microbatch.input);
+                             const Microbatch& microbatch, const Dropout& dropout) {
+  if (group.ranks.size == 1) return model_.hidden_TD(microbatch.input, dropout);
   return model_.hidden_TD(
       microbatch.input,
       context_attention(exchange_of(plan, group), microbatch.layout.cu_seqlens, groups_.of(group),
-                        model_.options().device, options_.context));
+                        model_.options().device, options_.context),
+      dropout);
 }
 
-Engine::ForwardResult Engine::forward(const StepPlan& plan, const Turn& turn,
-                                      const Update& update) {
+Engine::ForwardResult Engine::forward(const StepPlan& plan, const Turn& turn, const Update& update,
+                                      const Dropout& dropout) {
   const auto scope = tracer_.scope("forward", turn.slot);
   const Microbatch microbatch = microbatch_of(*turn.group, update.rows, Labels::weighted);
-  at::Tensor states_TD = hidden_TD(plan, *turn.group, microbatch);
+  at::Tensor states_TD = hidden_TD(plan, *turn.group, microbatch, dropout);
   const TokenOutputs outputs =
       token_outputs(states_TD, model_.head_weight(), microbatch.labels_T, options_.head);
   const at::Tensor loss_T = update.loss(outputs);
@@ -147,12 +148,13 @@ StepResult Engine::train(std::int64_t step, const StepPlan& plan, const Update& 
   at::Tensor total = at::zeros({}, at::TensorOptions(at::kDouble).device(device));
   const bool may_overlap = may_overlap_reduction(plan, world_.place().rank);
   Nanoseconds busy_ns = 0;
+  const Dropout dropout = {.probability = options_.dropout, .seed = options_.seed, .step = step};
 
   optimizer_->begin();
   for (const Turn& turn : turns) {
     world_.set_activity(step, turn.slot, "forward");
     const Nanoseconds begin_ns = tracer_.now_ns();
-    const ForwardResult result = forward(plan, turn, update);
+    const ForwardResult result = forward(plan, turn, update, dropout);
     total.add_(result.loss.detach());
     if (&turn == &turns.back()) optimizer_->begin_last_backward(may_overlap);
     world_.set_activity(step, turn.slot, "backward");
@@ -181,7 +183,7 @@ StepResult Engine::evaluate(std::int64_t step, const StepPlan& plan, const Updat
   for (const Turn& turn : turns_of(plan, world_.place().rank)) {
     world_.set_activity(step, turn.slot, "forward");
     const Nanoseconds begin_ns = tracer_.now_ns();
-    total.add_(forward(plan, turn, update).loss);
+    total.add_(forward(plan, turn, update, /*dropout=*/{}).loss);
     synchronize(device);
     busy_ns += tracer_.now_ns() - begin_ns;
   }
@@ -225,8 +227,8 @@ std::vector<TokenScore> Engine::scores(std::int64_t step, const StepPlan& plan, 
     const auto scope = tracer_.scope("forward", turn.slot);
     const Microbatch microbatch = microbatch_of(*turn.group, rows, Labels::all);
     const TokenOutputs outputs =
-        token_outputs(hidden_TD(plan, *turn.group, microbatch), model_.head_weight(),
-                      microbatch.labels_T, options_.head);
+        token_outputs(hidden_TD(plan, *turn.group, microbatch, /*dropout=*/{}),
+                      model_.head_weight(), microbatch.labels_T, options_.head);
     const at::Tensor is_predicted_T = microbatch.labels_T >= 0;
     const auto predicted = [&](const at::Tensor& values_T) {
       return values_T.masked_select(is_predicted_T).to(at::kFloat).cpu();

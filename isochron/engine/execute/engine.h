@@ -69,6 +69,8 @@ struct EngineOptions {
   HeadOptions head = {};
   ContextOptions context = {};
   std::int32_t max_context_groups = 64;  // that a rank keeps open between steps
+  double dropout = 0;  // in front of the linear products of the layers, in train() alone; below 1
+  std::int64_t seed = 0;  // of the masks
 };
 
 // Executes step plans on all ranks: each runs the micro-batches that the plan gives it, in its
@@ -120,13 +122,14 @@ class Engine {
   [[nodiscard]] Microbatch microbatch_of(const ContextGroup& group, const Rows& rows,
                                          Labels labels) const;
   [[nodiscard]] at::Tensor hidden_TD(const StepPlan& plan, const ContextGroup& group,
-                                     const Microbatch& microbatch);
+                                     const Microbatch& microbatch, const Dropout& dropout);
   // The hidden states of a shard whose loss does not depend on them, for its backward; undefined
   // otherwise.
   struct ForwardResult {
     at::Tensor loss, hidden_TD;
   };
-  [[nodiscard]] ForwardResult forward(const StepPlan& plan, const Turn& turn, const Update& update);
+  [[nodiscard]] ForwardResult forward(const StepPlan& plan, const Turn& turn, const Update& update,
+                                      const Dropout& dropout);
   static void backward(const ContextGroup& group, const ForwardResult& result);
   [[nodiscard]] StepResult finish(const StepPlan& plan, const at::Tensor& loss,
                                   Nanoseconds busy_ns);

@@ -46,6 +46,7 @@ Microbatch make_microbatch(const Rows& rows, const ContextGroup& group, std::int
   std::vector<std::int64_t> held(num_held, 0);
   std::vector<std::int64_t> label(num_held, -1);
   std::vector<double> weight(num_held, 0);
+  std::vector<std::int64_t> row(num_held, -1);
   std::vector<std::int64_t> starts = {0};  // of the shards
   for (std::size_t i = 1; i < layout.cu_seqlens.size(); ++i) {
     starts.push_back(layout.cu_seqlens[i] / group.ranks.size);
@@ -67,6 +68,7 @@ Microbatch make_microbatch(const Rows& rows, const ContextGroup& group, std::int
       });
     }
     for (std::size_t t = begin; t < end; ++t) {
+      row[t] = rows.ids[sequence.index()];
       if (layout.source[t] >= 0) held[t] = tokens[index_of(layout.source[t])];
       const bool is_asked = labels == Labels::all || weight[t] != 0;
       if (layout.target[t] >= 0 && is_asked) label[t] = tokens[index_of(layout.target[t])];
@@ -78,6 +80,7 @@ Microbatch make_microbatch(const Rows& rows, const ContextGroup& group, std::int
   microbatch.input.positions_T = to_tensor(position, at::kLong, device);
   microbatch.input.cu_seqlens = std::move(starts);
   microbatch.input.lengths.assign(lengths.begin(), lengths.end());
+  microbatch.input.rows_T = to_tensor(row, at::kLong, device);
   microbatch.labels_T = to_tensor(label, at::kLong, device);
   microbatch.weights_T = to_tensor(weight, at::kDouble, device);
   return microbatch;

@@ -21,12 +21,13 @@ AttentionBlock::Heads AttentionBlock::split(const at::Tensor& qkv_TE,
 }
 
 AttentionBlock::Kept AttentionBlock::keep(const at::Tensor& x_TD, const RopeTable& table,
-                                          const Attention& attention, Recompute recompute) const {
+                                          const Attention& attention, const LayerMasks& masks,
+                                          Recompute recompute) const {
   Kept kept;
   kept.x_TD = x_TD;
   RmsNormOutput normed = rms_norm(x_TD, norm_D, epsilon);
   kept.rstd_T = std::move(normed.rstd_R);
-  kept.qkv_TE = qkv.forward(normed.y_RD);
+  kept.qkv_TE = qkv.forward(normed.y_RD, masks.qkv);
   if (recompute == Recompute::none) kept.normed_TD = normed.y_RD;
   normed.y_RD.reset();
 
@@ -42,15 +43,16 @@ AttentionBlock::Kept AttentionBlock::keep(const at::Tensor& x_TD, const RopeTabl
   return kept;
 }
 
-at::Tensor AttentionBlock::result_TD(const Kept& kept) const {
-  return output.forward_add(kept.attention.out_TNH.flatten(1), kept.x_TD);
+at::Tensor AttentionBlock::result_TD(const Kept& kept, const LayerMasks& masks) const {
+  return output.forward_add(kept.attention.out_TNH.flatten(1), masks.output, kept.x_TD);
 }
 
 AttentionBlock::Gradient AttentionBlock::backward(const at::Tensor& grad_TD, Kept kept,
                                                   const RopeTable& table,
-                                                  const Attention& attention) const {
+                                                  const Attention& attention,
+                                                  const LayerMasks& masks) const {
   std::vector<at::Tensor> output_gradients;
-  output.add_gradients(grad_TD, kept.attention.out_TNH.flatten(1), output_gradients);
+  output.add_gradients(grad_TD, kept.attention.out_TNH.flatten(1), masks.output, output_gradients);
 
   at::Tensor grad_qkv_TE = at::empty_like(kept.qkv_TE);
   {
@@ -60,8 +62,8 @@ AttentionBlock::Gradient AttentionBlock::backward(const at::Tensor& grad_TD, Kep
     }
     const Heads input = split(kept.qkv_TE, rotated);
     const Heads grads = split(grad_qkv_TE, {});
-    attention.backward(output.grad_input_TD(grad_TD).view_as(kept.attention.out_TNH), input.q_TNH,
-                       input.k_TGH, input.v_TGH, kept.attention,
+    attention.backward(output.grad_input_TD(grad_TD, masks.output).view_as(kept.attention.out_TNH),
+                       input.q_TNH, input.k_TGH, input.v_TGH, kept.attention,
                        {.q_TNH = grads.q_TNH, .k_SGH = grads.k_TGH, .v_SGH = grads.v_TGH});
   }
   kept.attention = {};
@@ -80,9 +82,9 @@ AttentionBlock::Gradient AttentionBlock::backward(const at::Tensor& grad_TD, Kep
   qkv.add_gradients(
       grad_qkv_TE,
       kept.normed_TD.defined() ? kept.normed_TD : rms_norm_again(kept.x_TD, kept.rstd_T, norm_D),
-      qkv_gradients);
+      masks.qkv, qkv_gradients);
   kept.normed_TD.reset();
-  const at::Tensor grad_normed_TD = qkv.grad_input_TD(grad_qkv_TE);
+  const at::Tensor grad_normed_TD = qkv.grad_input_TD(grad_qkv_TE, masks.qkv);
   RmsNormGradient norm = rms_norm_backward(grad_normed_TD, kept.x_TD, kept.rstd_T, norm_D, grad_TD);
 
   Gradient gradient;

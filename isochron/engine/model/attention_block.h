@@ -7,6 +7,7 @@
 
 #include "isochron/cost/memory.h"
 #include "isochron/engine/model/attention.h"
+#include "isochron/engine/model/dropout.h"
 #include "isochron/engine/model/linear.h"
 #include "isochron/engine/model/rope.h"
 #include "isochron/engine/model/rotary.h"
@@ -42,11 +43,12 @@ struct AttentionBlock {
   };
 
   [[nodiscard]] Kept keep(const at::Tensor& x_TD, const RopeTable& table,
-                          const Attention& attention, Recompute recompute) const;
-  [[nodiscard]] at::Tensor result_TD(const Kept& kept) const;
+                          const Attention& attention, const LayerMasks& masks,
+                          Recompute recompute) const;
+  [[nodiscard]] at::Tensor result_TD(const Kept& kept, const LayerMasks& masks) const;
   // Uses `kept` up: each tensor goes as soon as nothing needs it any more.
   [[nodiscard]] Gradient backward(const at::Tensor& grad_TD, Kept kept, const RopeTable& table,
-                                  const Attention& attention) const;
+                                  const Attention& attention, const LayerMasks& masks) const;
 
  private:
   struct Heads {

@@ -12,6 +12,8 @@
 #include <array>
 #include <cmath>
 
+#include "isochron/engine/model/mask_stream.h"
+
 namespace isochron::cpu {
 
 namespace {
@@ -80,6 +82,23 @@ void turn_row(T* __restrict x, const T* __restrict cos, const T* __restrict sin,
     const T second = x[i + half];
     x[i] = first * cos[i] - second * (sign * sin[i]);
     x[i + half] = second * cos[i] + first * (sign * sin[i]);
+  }
+}
+
+// `out` may be x.
+template <class T>
+void drop_row(const T* x, T* out, std::uint64_t mask, std::int32_t limit, T scale,
+              std::int64_t width) {
+  const auto drop_feature = [&](std::int64_t i, std::uint64_t number) {
+    out[i] = half_of(number, i) < limit ? T{0} : x[i] * scale;
+  };
+  for (std::int64_t i = 0; i + 1 < width; i += 2) {
+    const std::uint64_t number = number_at(mask, static_cast<std::uint64_t>(i / 2));
+    drop_feature(i, number);
+    drop_feature(i + 1, number);
+  }
+  if (width % 2 == 1) {
+    drop_feature(width - 1, number_at(mask, static_cast<std::uint64_t>(width / 2)));
   }
 }
 
@@ -291,6 +310,22 @@ void swiglu_backward_(const at::Tensor& gate_up_T2F, const at::Tensor& grad_TF) 
           g[i] = d[i] * u[i] * (s[i] + silu * (1 - s[i]));
           u[i] = d[i] * silu;
         }
+      }
+    });
+  });
+}
+
+void drop(const at::Tensor& x_TD, const at::Tensor& out_TD, const at::Tensor& streams_T,
+          std::uint64_t index, std::int32_t limit, double scale) {
+  const std::int64_t width = x_TD.size(1);
+  AT_DISPATCH_FLOATING_TYPES(x_TD.scalar_type(), "drop", [&] {
+    const auto* x = x_TD.const_data_ptr<scalar_t>();
+    auto* out = out_TD.mutable_data_ptr<scalar_t>();
+    const auto* streams = streams_T.const_data_ptr<std::int64_t>();
+    for_blocks(x_TD.size(0), [&](std::int64_t, std::int64_t first, std::int64_t end) {
+      for (std::int64_t t = first; t < end; ++t) {
+        const std::uint64_t mask = number_at(static_cast<std::uint64_t>(streams[t]), index);
+        drop_row(x + t * width, out + t * width, mask, limit, static_cast<scalar_t>(scale), width);
       }
     });
   });

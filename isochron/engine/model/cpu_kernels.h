@@ -36,4 +36,8 @@ void rotate_heads_(const at::Tensor& heads_TMH, const RopeTable& table, Turn tur
 [[nodiscard]] at::Tensor swiglu_TF(const at::Tensor& gate_up_T2F);
 void swiglu_backward_(const at::Tensor& gate_up_T2F, const at::Tensor& grad_TF);
 
+// An input mask (dropout.h); `out` may be x. Both are contiguous.
+void drop(const at::Tensor& x_TD, const at::Tensor& out_TD, const at::Tensor& streams_T,
+          std::uint64_t index, std::int32_t limit, double scale);
+
 }  // namespace isochron::cpu

@@ -24,7 +24,7 @@ struct Decoder::Weights {
   at::Tensor add_norm(const std::string& name, std::int64_t size);
   Linear add_linear(const std::string& prefix, std::span<const std::string> names,
                     const std::vector<std::int64_t>& parts, std::int64_t inputs, bool has_bias);
-  std::shared_ptr<const Layer> add_layer(const std::string& prefix);
+  std::shared_ptr<const Layer> add_layer(std::int64_t index);
 };
 
 at::Tensor Decoder::Weights::empty(at::IntArrayRef sizes) const {
@@ -59,7 +59,8 @@ Linear Decoder::Weights::add_linear(const std::string& prefix, std::span<const s
   return linear;
 }
 
-std::shared_ptr<const Layer> Decoder::Weights::add_layer(const std::string& prefix) {
+std::shared_ptr<const Layer> Decoder::Weights::add_layer(std::int64_t index) {
+  const std::string prefix = fmt::format("model.layers.{}.", index);
   const ModelShape& shape = config.shape;
   const std::int64_t q = shape.heads * shape.head_dim;
   const std::int64_t kv = shape.kv_heads * shape.head_dim;
@@ -69,6 +70,7 @@ std::shared_ptr<const Layer> Decoder::Weights::add_layer(const std::string& pref
     return add_linear(prefix + module, names, parts, inputs, has_bias);
   };
   const auto layer = std::make_shared<Layer>();
+  layer->index = index;
   const std::size_t first = parameters.size();
 
   AttentionBlock& attention = layer->attention;
@@ -104,7 +106,7 @@ Decoder::Weights::Weights(const ModelConfig& config_, const DecoderOptions& opti
   const ModelShape& shape = config.shape;
   embedding_VD = add("model.embed_tokens.weight", empty({shape.vocabulary, shape.hidden}));
   for (std::int64_t i = 0; i < shape.layers; ++i) {
-    layers.push_back(add_layer(fmt::format("model.layers.{}.", i)));
+    layers.push_back(add_layer(i));
   }
   norm_D = add("model.norm.weight", empty({shape.hidden}));
   head_VD = shape.tied_head ? embedding_VD
@@ -122,7 +124,7 @@ const DecoderOptions& Decoder::options() const { return weights_->options; }
 const std::vector<Parameter>& Decoder::parameters() const { return weights_->parameters; }
 const at::Tensor& Decoder::head_weight() const { return weights_->head_VD; }
 
-at::Tensor Decoder::hidden_TD(const PackedTokens& input) const {
+at::Tensor Decoder::hidden_TD(const PackedTokens& input, const Dropout& dropout) const {
   constexpr std::string_view where = "decoder";
   const auto& starts = input.cu_seqlens;
   require(!starts.empty() && starts.front() == 0, where, "cu_seqlens starts with {}, must be 0",
@@ -135,19 +137,31 @@ at::Tensor Decoder::hidden_TD(const PackedTokens& input) const {
           "{} tokens, must be {}, where the last sequence ends", input.tokens_T.numel(),
           starts.back());
   return hidden_TD(
-      input, local_attention({.cu_queries = starts, .cu_keys = starts}, input.tokens_T.device()));
+      input, local_attention({.cu_queries = starts, .cu_keys = starts}, input.tokens_T.device()),
+      dropout);
 }
 
-at::Tensor Decoder::hidden_TD(const PackedTokens& input,
-                              std::shared_ptr<const Attention> attention) const {
+at::Tensor Decoder::hidden_TD(const PackedTokens& input, std::shared_ptr<const Attention> attention,
+                              const Dropout& dropout) const {
   require(input.positions_T.sizes() == input.tokens_T.sizes(), "decoder",
           "{} positions, must be one for each of {} tokens", input.positions_T.numel(),
           input.tokens_T.numel());
+  require(dropout.probability >= 0 && dropout.probability < 1, "decoder",
+          "the probability of dropout is {}, must be at least 0 and below 1", dropout.probability);
+  TokenMasks masks;
+  if (dropout.probability > 0) {
+    const std::int64_t num_rows = input.rows_T.defined() ? input.rows_T.numel() : 0;
+    require(num_rows == input.tokens_T.numel(), "decoder",
+            "{} rows, must be one for each of {} tokens where there is dropout", num_rows,
+            input.tokens_T.numel());
+    if (num_rows > 0) masks = TokenMasks(dropout, input.rows_T, input.positions_T);
+  }
   const Weights& weights = *weights_;
   const auto pass = std::make_shared<const ForwardPass>(
       ForwardPass{.table = rope_table(weights.config.rope, weights.config.shape.head_dim, input,
                                       weights.options.dtype),
                   .attention = std::move(attention),
+                  .masks = std::move(masks),
                   .recompute = weights.options.recompute});
   at::Tensor x_TD = at::embedding(weights.embedding_VD, input.tokens_T,
                                   weights.config.padding_token.value_or(-1));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "isochron/cost/memory.h"
+#include "isochron/engine/model/dropout.h"
 #include "isochron/engine/model/model_config.h"
 
 // T packed tokens, D hidden width, V vocabulary.
@@ -22,6 +23,7 @@ struct PackedTokens {
   at::Tensor positions_T;                  // int64, on the device: index in the own sequence
   std::vector<std::int64_t> cu_seqlens;    // starts of what is held of each sequence, and T
   std::vector<std::int64_t> lengths = {};  // of the sequences; empty: those of cu_seqlens
+  at::Tensor rows_T = {};  // int64, on the device: row of each token in its data set; for dropout
 };
 
 // A trained tensor under its Hugging Face name. `value` is a leaf that requires a gradient. Write
@@ -59,12 +61,13 @@ class Decoder {
   // Hidden states after the final norm. Sequences do not see each other; a result does not depend
   // on what else is packed beside a sequence, to rounding.
   //
-  // Throws std::invalid_argument unless `cu_seqlens` ascends from 0 to T and tokens and positions
-  // are T numbers each.
-  [[nodiscard]] at::Tensor hidden_TD(const PackedTokens& input) const;
+  // Throws std::invalid_argument unless `cu_seqlens` ascends from 0 to T and tokens, positions and,
+  // with dropout, rows are T numbers each.
+  [[nodiscard]] at::Tensor hidden_TD(const PackedTokens& input, const Dropout& dropout = {}) const;
   // With another attention (model/attention.h), for tokens that are not whole sequences.
   [[nodiscard]] at::Tensor hidden_TD(const PackedTokens& input,
-                                     std::shared_ptr<const Attention> attention) const;
+                                     std::shared_ptr<const Attention> attention,
+                                     const Dropout& dropout = {}) const;
 
   // The weight of the output head, V x D: the embedding if it is tied.
   [[nodiscard]] const at::Tensor& head_weight() const;

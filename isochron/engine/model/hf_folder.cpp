@@ -270,11 +270,17 @@ Decoder load_decoder(const fs::path& folder, const DecoderOptions& options) {
 
 void save_decoder(const Decoder& decoder, const fs::path& folder, at::ScalarType dtype,
                   const fs::path& source, std::int64_t max_shard_bytes) {
+  save_weights(decoder.config(), decoder.parameters(), folder, dtype, source, max_shard_bytes);
+}
+
+void save_weights(const ModelConfig& config, std::span<const Parameter> weights,
+                  const fs::path& folder, at::ScalarType dtype, const fs::path& source,
+                  std::int64_t max_shard_bytes) {
   fs::create_directories(folder);
   if (!source.empty() && !fs::equivalent(source, folder)) copy_other_files(source, folder);
-  write_text(folder / "config.json", config_text(decoder.config(), dtype));
+  write_text(folder / "config.json", config_text(config, dtype));
 
-  const auto shards = shards_of(decoder.parameters(), dtype, max_shard_bytes);
+  const auto shards = shards_of(weights, dtype, max_shard_bytes);
   if (shards.size() == 1) {
     write_shard(folder / single_name, shards.front(), dtype);
     return;

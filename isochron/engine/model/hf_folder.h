@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <span>
 
 #include "isochron/engine/model/decoder.h"
 
@@ -19,6 +21,12 @@ namespace isochron {
 // transformers loads the folder. The other files of `source` (tokenizer, generation config) are
 // copied if it is not empty.
 void save_decoder(const Decoder& decoder, const std::filesystem::path& folder, at::ScalarType dtype,
+                  const std::filesystem::path& source = {},
+                  std::int64_t max_shard_bytes = std::int64_t{5} << 30);
+
+// The same for a copy of a decoder's parameters.
+void save_weights(const ModelConfig& config, std::span<const Parameter> weights,
+                  const std::filesystem::path& folder, at::ScalarType dtype,
                   const std::filesystem::path& source = {},
                   std::int64_t max_shard_bytes = std::int64_t{5} << 30);
 

@@ -29,23 +29,28 @@ struct Call : torch::CustomClassHolder {
   std::shared_ptr<const Layer> layer;
   std::shared_ptr<const ForwardPass> pass;
   std::optional<KeptLayer> kept;  // from the forward to the backward
+
+  [[nodiscard]] LayerMasks masks() const { return pass->masks.of_layer(layer->index); }
 };
 
 KeptLayer keep(const at::Tensor& x_TD, const Call& call, Recompute recompute) {
+  const LayerMasks masks = call.masks();
   KeptLayer kept;
   kept.attention =
-      call.layer->attention.keep(x_TD, call.pass->table, *call.pass->attention, recompute);
-  kept.mlp = call.layer->mlp.keep(call.layer->attention.result_TD(kept.attention), recompute);
+      call.layer->attention.keep(x_TD, call.pass->table, *call.pass->attention, masks, recompute);
+  kept.mlp = call.layer->mlp.keep(call.layer->attention.result_TD(kept.attention, masks), masks,
+                                  recompute);
   return kept;
 }
 
 // The result alone, with each block's tensors gone as soon as they are used.
 at::Tensor run(const at::Tensor& x_TD, const Call& call) {
   const Layer& layer = *call.layer;
+  const LayerMasks masks = call.masks();
   constexpr auto least = Recompute::selective;
   const at::Tensor middle_TD = layer.attention.result_TD(
-      layer.attention.keep(x_TD, call.pass->table, *call.pass->attention, least));
-  return layer.mlp.result_TD(layer.mlp.keep(middle_TD, least));
+      layer.attention.keep(x_TD, call.pass->table, *call.pass->attention, masks, least), masks);
+  return layer.mlp.result_TD(layer.mlp.keep(middle_TD, masks, least), masks);
 }
 
 struct LayerNode : torch::autograd::Function<LayerNode> {
@@ -57,7 +62,7 @@ struct LayerNode : torch::autograd::Function<LayerNode> {
       return run(x_TD, *call);
     }
     call->kept = keep(x_TD.detach(), *call, call->pass->recompute);
-    return call->layer->mlp.result_TD(call->kept->mlp);
+    return call->layer->mlp.result_TD(call->kept->mlp, call->masks());
   }
 
   static std::vector<at::Tensor> backward(torch::autograd::AutogradContext* context,
@@ -70,9 +75,11 @@ struct LayerNode : torch::autograd::Function<LayerNode> {
       // What is cheap to compute a third time is not worth its memory here either.
       kept = keep(kept.attention.x_TD, *call, Recompute::selective);
     }
-    MlpBlock::Gradient mlp = call->layer->mlp.backward(grads[0].contiguous(), std::move(kept.mlp));
+    const LayerMasks masks = call->masks();
+    MlpBlock::Gradient mlp =
+        call->layer->mlp.backward(grads[0].contiguous(), std::move(kept.mlp), masks);
     AttentionBlock::Gradient attention = call->layer->attention.backward(
-        mlp.x_TD, std::move(kept.attention), call->pass->table, *call->pass->attention);
+        mlp.x_TD, std::move(kept.attention), call->pass->table, *call->pass->attention, masks);
     std::vector<at::Tensor> result = {std::move(attention.x_TD)};
     for (auto* gradients : {&attention.parameters, &mlp.parameters}) {
       std::move(gradients->begin(), gradients->end(), std::back_inserter(result));

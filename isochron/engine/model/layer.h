@@ -2,11 +2,13 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "isochron/cost/memory.h"
 #include "isochron/engine/model/attention_block.h"
+#include "isochron/engine/model/dropout.h"
 #include "isochron/engine/model/mlp_block.h"
 
 // T packed tokens, D hidden width.
@@ -16,6 +18,7 @@ namespace isochron {
 // A layer: attention, then MLP. `parameters` are the leaves that get gradients, in the order of the
 // blocks' gradients; they share memory with the weights of the blocks.
 struct Layer {
+  std::int64_t index = 0;
   AttentionBlock attention;
   MlpBlock mlp;
   std::vector<at::Tensor> parameters;
@@ -25,6 +28,7 @@ struct Layer {
 struct ForwardPass {
   RopeTable table;
   std::shared_ptr<const Attention> attention;
+  TokenMasks masks;
   Recompute recompute = Recompute::none;
 };
 

@@ -35,23 +35,27 @@ std::vector<std::int64_t> Linear::rows() const {
   return rows;
 }
 
-at::Tensor Linear::forward(const at::Tensor& x_TD) const {
-  return biases.empty() ? at::mm(x_TD, weight_ED().t())
-                        : at::addmm(bias_E(), x_TD, weight_ED().t());
+at::Tensor Linear::forward(const at::Tensor& x_TD, const InputMask& mask) const {
+  const at::Tensor masked_TD = mask.apply(x_TD);
+  return biases.empty() ? at::mm(masked_TD, weight_ED().t())
+                        : at::addmm(bias_E(), masked_TD, weight_ED().t());
 }
 
-at::Tensor Linear::forward_add(const at::Tensor& x_TD, const at::Tensor& residual_TE) const {
-  at::Tensor y_TE = at::addmm(residual_TE, x_TD, weight_ED().t());
+at::Tensor Linear::forward_add(const at::Tensor& x_TD, const InputMask& mask,
+                               const at::Tensor& residual_TE) const {
+  at::Tensor y_TE = at::addmm(residual_TE, mask.apply(x_TD), weight_ED().t());
   return biases.empty() ? y_TE : y_TE.add_(bias_E());
 }
 
-at::Tensor Linear::grad_input_TD(const at::Tensor& grad_TE) const {
-  return at::mm(grad_TE, weight_ED());
+at::Tensor Linear::grad_input_TD(const at::Tensor& grad_TE, const InputMask& mask) const {
+  at::Tensor grad_TD = at::mm(grad_TE, weight_ED());
+  mask.apply_(grad_TD);
+  return grad_TD;
 }
 
-void Linear::add_gradients(const at::Tensor& grad_TE, const at::Tensor& x_TD,
+void Linear::add_gradients(const at::Tensor& grad_TE, const at::Tensor& x_TD, const InputMask& mask,
                            std::vector<at::Tensor>& gradients) const {
-  for (at::Tensor& part : at::mm(grad_TE.t(), x_TD).split_with_sizes(rows())) {
+  for (at::Tensor& part : at::mm(grad_TE.t(), mask.apply(x_TD)).split_with_sizes(rows())) {
     gradients.push_back(std::move(part));
   }
   if (biases.empty()) return;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "isochron/cost/memory.h"
+#include "isochron/engine/model/dropout.h"
 #include "isochron/engine/model/linear.h"
 
 // T packed tokens, D hidden width, F width of the MLP.
@@ -31,10 +32,12 @@ struct MlpBlock {
     std::vector<at::Tensor> parameters;  // norm, gate and up, down
   };
 
-  [[nodiscard]] Kept keep(const at::Tensor& x_TD, Recompute recompute) const;
-  [[nodiscard]] at::Tensor result_TD(const Kept& kept) const;
+  [[nodiscard]] Kept keep(const at::Tensor& x_TD, const LayerMasks& masks,
+                          Recompute recompute) const;
+  [[nodiscard]] at::Tensor result_TD(const Kept& kept, const LayerMasks& masks) const;
   // Uses `kept` up: each tensor goes as soon as nothing needs it any more.
-  [[nodiscard]] Gradient backward(const at::Tensor& grad_TD, Kept kept) const;
+  [[nodiscard]] Gradient backward(const at::Tensor& grad_TD, Kept kept,
+                                  const LayerMasks& masks) const;
 };
 
 }  // namespace isochron

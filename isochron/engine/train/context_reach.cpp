@@ -15,7 +15,8 @@ ContextReach context_reach(const Recipe& recipe, std::int32_t ranks, Tokens capa
           engine.context_parallel_size, ranks);
   const Topology topology = {.ranks = ranks, .capacity = capacity};
   const CostModel links = engine.cost ? named_cost(*engine.cost) : CostModel{};
-  const Problem problem({}, topology, links, resolved(plan_options(recipe), topology));
+  const Problem problem({}, topology, links,
+                        resolved(plan_options(recipe, topology.ranks), topology));
   require(!problem.sizes().empty(), "recipe",
           "engine.cost is {}, must have a link for groups of {} ranks", engine.cost.value_or(""),
           engine.context_parallel_size);

@@ -73,7 +73,7 @@ void plan_first_steps(const Recipe& recipe, const TrainingData& data, const Cost
     for (const std::int64_t row : order.rows_of(step)) {
       batch.lengths.push_back(data.training.length(row));
     }
-    const StepPlan plan = plan_step(batch, topology, cost, plan_options(recipe));
+    const StepPlan plan = plan_step(batch, topology, cost, plan_options(recipe, run.ranks));
     const bool has_plan = plan.status == Status::optimal || plan.status == Status::feasible;
     require(has_plan, "plan", "there is no plan for step {}: {}", step, plan.reason);
     run.first_steps.push_back({.predicted_ns = plan.predicted_step_ns,
@@ -118,7 +118,7 @@ DryRun dry_run(const Recipe& recipe, std::int32_t ranks, std::int32_t local_rank
                 .horizon = data.horizon,
                 .ranks = ranks,
                 .cost_name = {},
-                .context = plan_options(recipe).context,
+                .context = plan_options(recipe, ranks).context,
                 .capacity = microbatch_capacity(recipe, data.longest()),
                 .reach = {},
                 .first_steps = {},

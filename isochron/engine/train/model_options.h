@@ -13,6 +13,7 @@ namespace isochron {
 struct ModelOptions {
   std::string path = {};
   std::optional<bool> enable_gradient_checkpointing = {};
+  double dropout = 0;
   std::int64_t lora_rank = 0;
   double lora_alpha = 16;
   double lora_dropout = 0;
@@ -27,6 +28,9 @@ struct ModelOptions {
     row(Field{"model.path", &Self::path, "required: a Hugging Face folder"});
     row(Field{"model.enable_gradient_checkpointing", &Self::enable_gradient_checkpointing,
               "true: engine.recompute full, false: none; null leaves it to that key"});
+    row(Field{"model.dropout", &Self::dropout,
+              "probability that training drops an input of a linear product of a layer; masks are "
+              "functions of engine.seed, step, row and position"});
     row(Field{"model.lora_rank", &Self::lora_rank, "0: all weights are trained"});
     row(Field{"model.lora_alpha", &Self::lora_alpha, "scale of the adapters, times their rank"});
     row(Field{"model.lora_dropout", &Self::lora_dropout, "in front of the adapters"});

@@ -125,7 +125,7 @@ Tokens microbatch_capacity(const Recipe& recipe, Tokens longest) {
   return std::min(max_length, data.micro_batch_size_per_gpu * tokens_of_row);
 }
 
-PlanOptions plan_options(const Recipe& recipe) {
+PlanOptions plan_options(const Recipe& recipe, std::int32_t ranks) {
   const ExecutionOptions& engine = recipe.engine;
   PlanOptions options;
   if (engine.dynamic_context_parallel) {
@@ -135,6 +135,10 @@ PlanOptions plan_options(const Recipe& recipe) {
   }
   options.balance = recipe.trainer.balance_batch;
   if (!recipe.data.use_dynamic_bsz) options.max_sequences = recipe.data.micro_batch_size_per_gpu;
+  if (recipe.data.pad == Pad::rows) {
+    options.pad = Pad::rows;
+    options.pad_multiple = ranks;
+  }
   return options;
 }
 

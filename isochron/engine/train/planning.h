@@ -34,8 +34,8 @@ namespace isochron {
 [[nodiscard]] Tokens microbatch_capacity(const Recipe& recipe, Tokens longest);
 
 // How a batch is planned: balanced or not, with a number of rows per micro-batch or without, on
-// groups of ranks of one size or of many.
-[[nodiscard]] PlanOptions plan_options(const Recipe& recipe);
+// groups of ranks of one size or of many, padded to a multiple of the `ranks` or not.
+[[nodiscard]] PlanOptions plan_options(const Recipe& recipe, std::int32_t ranks);
 
 // Threads of a rank on a cpu: engine.threads, or its share of the cores.
 [[nodiscard]] std::int32_t threads_of_rank(const ExecutionOptions& engine,

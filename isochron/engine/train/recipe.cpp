@@ -158,6 +158,12 @@ void require_valid(const OptimOptions& optim) {
           optim.override_optimizer_config.value_or(""));
 }
 
+void require_valid(const ModelOptions& model) {
+  require(!model.path.empty(), where, "model.path is missing");
+  require(model.dropout >= 0 && model.dropout < 1, where,
+          "model.dropout is {}, must be at least 0 and below 1", model.dropout);
+}
+
 void require_valid(const ExecutionOptions& engine) {
   require_between("engine.loss_chunk", engine.loss_chunk, Tokens{1}, max_length);
   require_between("engine.threads", engine.threads, 0, 4096);
@@ -284,7 +290,7 @@ Recipe read_recipe(std::string_view yaml_text, std::span<const std::string> over
   Recipe recipe = recipe_of(values);
   resolve(recipe);
   require_valid(recipe.data);
-  require(!recipe.model.path.empty(), where, "model.path is missing");
+  require_valid(recipe.model);
   require_valid(recipe.engine);
   require_valid_context(recipe);
   require_valid(recipe.optim);

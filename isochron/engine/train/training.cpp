@@ -133,9 +133,11 @@ void run_training(const Recipe& recipe, const Place& place, const Surroundings& 
   ShardedAdamW optimizer(model.parameters(), world.all(), adamw_options(recipe.optim), &tracer);
   Engine engine(world, model, &optimizer, cost, tracer,
                 {.capacity = microbatch_capacity(recipe, data.longest()),
-                 .plan = plan_options(recipe),
+                 .plan = plan_options(recipe, place.size),
                  .head = {.chunk = recipe.engine.loss_chunk},
-                 .max_context_groups = recipe.engine.max_context_groups});
+                 .max_context_groups = recipe.engine.max_context_groups,
+                 .dropout = recipe.model.dropout,
+                 .seed = recipe.engine.seed});
 
   const fs::path run_folder = recipe.trainer.default_local_dir;
   SftTask task(data.training, data.validation ? &*data.validation : nullptr,

@@ -77,8 +77,9 @@ void train_random_plans(World& world) {
                              .recompute = static_cast<Recompute>(seed % 3)};
     // All heads at once, or one at a time.
     const ContextOptions context = {.gather_bytes = seed % 2 == 0 ? 1 << 20 : 1};
-    train_and_compare(
-        world, {model, plan, random_rows(plan.batch.lengths, tiny_vocabulary, seed), context});
+    const double dropout = seed % 4 < 2 ? 0.1 : 0;
+    train_and_compare(world, {model, plan, random_rows(plan.batch.lengths, tiny_vocabulary, seed),
+                              context, dropout});
     if (testing::Test::HasFailure()) return;
   }
 }
@@ -121,7 +122,7 @@ void train_by_hand(std::int32_t ranks, const std::vector<std::vector<HandGroup>>
   run_in_order(ranks, [&](World& world) {
     StepPlan plan = plan_of(lengths, ranks, slots);
     plan.cost = two_exchanges();
-    train_and_compare(world, {{}, plan, rows});
+    train_and_compare(world, {{}, plan, rows, {}, /*dropout=*/0.1});
   });
 }
 

@@ -51,6 +51,28 @@ TEST_F(OneRankEngine, EqualStepsGiveEqualBits) {
   }
 }
 
+TEST_F(OneRankEngine, DropsInputsInTrainingAloneByTheStep) {
+  const Update update = {rows_.view(), loss()};
+  const StepPlan plan = engine_.plan(update.rows.batch, Pass::train);
+  const double whole = engine_.evaluate(1, plan, update).loss;
+  Engine dropping(world_, model_, &optimizer_, CostModel{}, tracer_,
+                  {.capacity = 16, .dropout = 0.1, .seed = 3});
+  EXPECT_EQ(dropping.evaluate(1, plan, update).loss, whole);
+  const auto expected = engine_.scores(1, plan, update.rows);
+  const auto scores = dropping.scores(1, plan, update.rows);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(scores.at(i).log_prob, expected[i].log_prob);
+  }
+  // A learning rate of 0 leaves the weights as they are.
+  const double first = dropping.train(1, plan, update, 0).loss;
+  EXPECT_NE(first, whole);
+  EXPECT_NE(dropping.train(2, plan, update, 0).loss, first);
+  EXPECT_EQ(dropping.train(1, plan, update, 0).loss, first);
+  Engine of_another_seed(world_, model_, &optimizer_, CostModel{}, tracer_,
+                         {.capacity = 16, .dropout = 0.1, .seed = 4});
+  EXPECT_NE(of_another_seed.train(1, plan, update, 0).loss, first);
+}
+
 TEST_F(OneRankEngine, NothingTrainedIsALossOfZeroAndNoGradient) {
   TokenRows rows = rows_;
   for (auto& mask : rows.loss_mask) std::ranges::fill(mask, 0);

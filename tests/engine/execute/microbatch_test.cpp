@@ -33,6 +33,15 @@ TEST(Microbatch, PutsTheRowsOfTheGroupOneBehindTheOther) {
   EXPECT_THAT(microbatch.input.cu_seqlens, ElementsAre(0, 3, 4, 8));
 }
 
+TEST(Microbatch, SaysWhichRowOfTheDataSetEachTokenIsOf) {
+  const Microbatch microbatch =
+      make_microbatch(rows.view(), group_of({1, 2, 3}), 0, Labels::weighted, at::kCPU);
+  const std::int64_t second = TokenRows::id_of(1);
+  const std::int64_t third = TokenRows::id_of(2);
+  EXPECT_THAT(values_of<std::int64_t>(microbatch.input.rows_T),
+              ElementsAre(second, third, third, third, third, -1, -1));
+}
+
 TEST(Microbatch, ALabelIsTheNextTokenOfTheSameRowAndTakesItsWeight) {
   const Microbatch microbatch =
       make_microbatch(rows.view(), group_of({0, 1, 2}), 0, Labels::weighted, at::kCPU);

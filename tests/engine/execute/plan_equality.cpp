@@ -9,6 +9,7 @@ namespace isochron {
 namespace {
 
 constexpr double lr = 1e-3;
+constexpr std::int64_t seed_of_masks = 42;
 constexpr double loss_tolerance = 1e-6;
 constexpr double weight_tolerance = 2e-6;  // absolute; weights are below 1, updates below 1e-3
 
@@ -69,11 +70,15 @@ void train_and_compare(World& world, const PlanCase& given) {
   ShardedAdamW optimizer(model.parameters(), world.all(), optimizer_options);
   Tracer tracer;
   Engine engine(world, model, &optimizer, given.plan.cost, tracer,
-                {.head = {.chunk = 7, .entropy = given.model.tied}, .context = given.context});
+                {.head = {.chunk = 7, .entropy = given.model.tied},
+                 .context = given.context,
+                 .dropout = given.dropout,
+                 .seed = seed_of_masks});
 
   for (int update = 0; update < 3; ++update) {
     SCOPED_TRACE(testing::Message() << "update " << update);
-    const ReferenceUpdate expected = reference.update(given.rows, lr);
+    const ReferenceUpdate expected = reference.update(
+        given.rows, lr, {.probability = given.dropout, .seed = seed_of_masks, .step = update});
     const StepResult result =
         engine.train(update, given.plan, {given.rows.view(), negative_log_prob()}, lr);
     EXPECT_FALSE(result.skipped);

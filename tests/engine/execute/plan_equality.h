@@ -21,9 +21,11 @@ struct PlanCase {
   StepPlan plan;
   TokenRows rows;
   ContextOptions context = {};
+  double dropout = 0;
 };
 
-// Three updates with one plan, then evaluation and scores; called by every rank.
+// Three updates with one plan, each with masks of its own, then evaluation and scores, without any;
+// called by every rank.
 void train_and_compare(World& world, const PlanCase& given);
 
 }  // namespace isochron

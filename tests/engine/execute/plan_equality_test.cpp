@@ -33,7 +33,9 @@ void train_random_plans(World& world) {
     ASSERT_EQ(find_violation(to_json(plan)), std::nullopt);
     const TinyModel model = {
         .tied = seed % 2 == 0, .seed = seed, .recompute = static_cast<Recompute>(seed % 3)};
-    train_and_compare(world, {model, plan, random_rows(plan.batch.lengths, tiny_vocabulary, seed)});
+    const double dropout = seed % 4 < 2 ? 0.1 : 0;
+    train_and_compare(
+        world, {model, plan, random_rows(plan.batch.lengths, tiny_vocabulary, seed), {}, dropout});
   }
 }
 
@@ -56,6 +58,12 @@ void train_forced_cases(World& world) {
     for (const std::size_t row : {0, 1, 2}) std::ranges::fill(half.loss_mask[row], 0);
     const StepPlan plan = one_rank_groups(lengths, 2, {{{0, 1, 2}, {3, 4}}});
     train_and_compare(world, {{}, plan, half});
+  }
+  {
+    SCOPED_TRACE("padding rows, beside others and alone");
+    StepPlan plan = one_rank_groups(lengths, 2, {{{0, 5, 1}, {6}}, {{2}, {3, 4}}});
+    plan.padding_rows = 2;
+    train_and_compare(world, {{}, plan, rows, {}, 0.1});
   }
   {
     SCOPED_TRACE("one slot, everything on it");

@@ -52,16 +52,8 @@ void expect_packing_changes_nothing(const Decoder& decoder, const Sequences& seq
   EXPECT_LT(relative_difference(decoder.hidden_TD(together), at::cat(hidden)), tolerance);
 }
 
-// Models that between them use every branch: biases, head norms, scaled positions, a tied head.
-std::vector<std::string> configs() {
-  return {small_config("llama", R"(, "attention_bias": true, "mlp_bias": true)"),
-          small_config("qwen3", R"(, "tie_word_embeddings": true)"),
-          small_config("qwen2", R"(, "rope_scaling": {"type": "dynamic", "factor": 3.0})"),
-          small_config("mistral", R"(, "rope_scaling": {"type": "yarn", "factor": 2.0})")};
-}
-
 TEST(Packing, ChangesNoResultAndNoGradientInDoublePrecision) {
-  for (const std::string& config : configs()) {
+  for (const std::string& config : small_configs()) {
     const Decoder decoder(model_config_from_json(config), {.dtype = at::kDouble});
     for (std::uint64_t seed = 0; seed < 25; ++seed) {
       SCOPED_TRACE(testing::Message() << decoder.config().model_type << " seed " << seed);
@@ -74,7 +66,7 @@ TEST(Packing, ChangesNoResultAndNoGradientInDoublePrecision) {
 }
 
 TEST(Packing, ChangesLittleInSinglePrecision) {
-  for (const std::string& config : configs()) {
+  for (const std::string& config : small_configs()) {
     const Decoder decoder(model_config_from_json(config), {});
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
       SCOPED_TRACE(testing::Message() << decoder.config().model_type << " seed " << seed);
@@ -88,7 +80,7 @@ TEST(Packing, ChangesLittleInSinglePrecision) {
 
 TEST(Packing, HalfPrecisionIsCloseToSingle) {
   for (const at::ScalarType dtype : {at::kBFloat16, at::kHalf}) {
-    for (const std::string& config : configs()) {
+    for (const std::string& config : small_configs()) {
       SCOPED_TRACE(std::string(c10::toString(dtype)) + " " + config);
       Random random(1);
       const PackedTokens input = packed(random_sequences(random, 4, 40, 31));

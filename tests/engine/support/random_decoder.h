@@ -41,4 +41,12 @@ inline std::string small_config(const std::string& model_type, const std::string
          (model_type == "mistral" ? R"(, "sliding_window": null)" : "") + more + "}";
 }
 
+// Models that between them use every branch: biases, head norms, scaled positions, a tied head.
+inline std::vector<std::string> small_configs() {
+  return {small_config("llama", R"(, "attention_bias": true, "mlp_bias": true)"),
+          small_config("qwen3", R"(, "tie_word_embeddings": true)"),
+          small_config("qwen2", R"(, "rope_scaling": {"type": "dynamic", "factor": 3.0})"),
+          small_config("mistral", R"(, "rope_scaling": {"type": "yarn", "factor": 2.0})")};
+}
+
 }  // namespace isochron

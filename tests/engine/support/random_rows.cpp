@@ -9,7 +9,7 @@ Rows TokenRows::view() const {
   double num_trained = 0;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     rows.batch.lengths.push_back(static_cast<Tokens>(tokens[i].size()));
-    rows.ids.push_back(static_cast<std::int64_t>(i));
+    rows.ids.push_back(id_of(i));
     rows.tokens.emplace_back(tokens[i]);
     for (std::size_t t = 1; t < loss_mask[i].size(); ++t) num_trained += loss_mask[i][t];
   }

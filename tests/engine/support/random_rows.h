@@ -12,6 +12,11 @@ struct TokenRows {
   std::vector<std::vector<std::int32_t>> tokens;
   std::vector<std::vector<std::uint8_t>> loss_mask;
 
+  // Of row i in the data set that it would come from.
+  [[nodiscard]] static std::int64_t id_of(std::size_t i) {
+    return 1000 + 7 * static_cast<std::int64_t>(i);
+  }
+
   // As rows of one update: w = mask / (all trained tokens), 0 for the first token of a row and if
   // nothing is trained. Refers to this object.
   [[nodiscard]] Rows view() const;

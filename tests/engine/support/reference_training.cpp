@@ -26,16 +26,22 @@ ReferenceTraining::ReferenceTraining(Decoder& model, const AdamWOptions& options
   }
 }
 
-at::Tensor ReferenceTraining::row_log_probs(const std::vector<std::int32_t>& tokens) {
+at::Tensor ReferenceTraining::row_log_probs(const std::vector<std::int32_t>& tokens,
+                                            std::int64_t id, const Dropout& dropout) {
   const auto length = static_cast<std::int64_t>(tokens.size());
   const at::Tensor ids = at::tensor(std::vector<std::int64_t>(tokens.begin(), tokens.end()));
-  const at::Tensor hidden = model_.hidden_TD({ids, at::arange(length), {0, length}});
+  const at::Tensor hidden = model_.hidden_TD({.tokens_T = ids,
+                                              .positions_T = at::arange(length),
+                                              .cu_seqlens = {0, length},
+                                              .rows_T = at::full({length}, id, at::kLong)},
+                                             dropout);
   return hidden.matmul(model_.head_weight().t()).log_softmax(-1);
 }
 
 at::Tensor ReferenceTraining::row_loss(const std::vector<std::int32_t>& tokens,
-                                       const std::vector<std::uint8_t>& mask) {
-  const at::Tensor log_probs = row_log_probs(tokens);
+                                       const std::vector<std::uint8_t>& mask, std::int64_t id,
+                                       const Dropout& dropout) {
+  const at::Tensor log_probs = row_log_probs(tokens, id, dropout);
   at::Tensor sum = at::zeros({}, at::kDouble);
   for (std::size_t t = 1; t < tokens.size(); ++t) {
     if (mask[t] != 0) sum = sum - log_probs[static_cast<std::int64_t>(t - 1)][tokens[t]];
@@ -64,10 +70,12 @@ ReferenceScores ReferenceTraining::scores(const std::vector<std::int32_t>& token
   return scores;
 }
 
-ReferenceUpdate ReferenceTraining::update(const TokenRows& rows, double lr) {
+ReferenceUpdate ReferenceTraining::update(const TokenRows& rows, double lr,
+                                          const Dropout& dropout) {
   ReferenceUpdate result;
   for (std::size_t i = 0; i < rows.tokens.size(); ++i) {
-    const at::Tensor sum = row_loss(rows.tokens[i], rows.loss_mask[i]);
+    const at::Tensor sum =
+        row_loss(rows.tokens[i], rows.loss_mask[i], TokenRows::id_of(i), dropout);
     result.loss += sum.item<double>();
     if (sum.requires_grad()) torch::autograd::backward({sum}, {});
   }

@@ -29,7 +29,7 @@ class ReferenceTraining {
   ReferenceTraining(Decoder& model, const AdamWOptions& options);
 
   // One update on all rows.
-  ReferenceUpdate update(const TokenRows& rows, double lr);
+  ReferenceUpdate update(const TokenRows& rows, double lr, const Dropout& dropout = {});
 
   // The mean loss alone.
   [[nodiscard]] double loss(const TokenRows& rows);
@@ -40,11 +40,13 @@ class ReferenceTraining {
   struct Moments {
     at::Tensor first, second;
   };
-  // Of every token of the vocabulary behind each token of a row.
-  [[nodiscard]] at::Tensor row_log_probs(const std::vector<std::int32_t>& tokens);
+  // Of every token of the vocabulary behind each token of a row. `id`: of the row, for dropout.
+  [[nodiscard]] at::Tensor row_log_probs(const std::vector<std::int32_t>& tokens,
+                                         std::int64_t id = 0, const Dropout& dropout = {});
   // Sum over the trained tokens of a row.
   [[nodiscard]] at::Tensor row_loss(const std::vector<std::int32_t>& tokens,
-                                    const std::vector<std::uint8_t>& mask);
+                                    const std::vector<std::uint8_t>& mask, std::int64_t id = 0,
+                                    const Dropout& dropout = {});
 
   Decoder& model_;
   AdamWOptions options_;

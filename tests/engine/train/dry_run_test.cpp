@@ -87,15 +87,22 @@ Recipe with_dynamic_context(std::optional<Tokens> tokens_per_rank) {
 TEST(Planning, TakesTheCapacityOfTheModeOfTheRecipe) {
   Recipe recipe;
   EXPECT_EQ(microbatch_capacity(recipe, 100), 8192);
-  EXPECT_EQ(plan_options(recipe).max_sequences, 0);
+  EXPECT_EQ(plan_options(recipe, 3).max_sequences, 0);
   recipe.data.use_dynamic_bsz = false;
   recipe.trainer.balance_batch = false;
   EXPECT_EQ(microbatch_capacity(recipe, 100), 400);
-  EXPECT_EQ(plan_options(recipe).max_sequences, 4);
-  EXPECT_FALSE(plan_options(recipe).balance);
+  EXPECT_EQ(plan_options(recipe, 3).max_sequences, 4);
+  EXPECT_FALSE(plan_options(recipe, 3).balance);
   // 4 rows of 100 tokens, padded to 102, on 3 ranks.
   recipe.engine.context_parallel_size = 3;
   EXPECT_EQ(microbatch_capacity(recipe, 100), 4 * 34);
+}
+
+TEST(Planning, PadsToAMultipleOfTheRanksIfAsked) {
+  Recipe recipe;
+  EXPECT_EQ(plan_options(recipe, 3).pad_multiple, 1);
+  recipe.data.pad = Pad::rows;
+  EXPECT_EQ(plan_options(recipe, 3).pad_multiple, 3);
 }
 
 TEST(Planning, TakesTheCapacityOfARankForDynamicGroups) {
@@ -105,13 +112,13 @@ TEST(Planning, TakesTheCapacityOfARankForDynamicGroups) {
 }
 
 TEST(Planning, PlansOnTheGroupsOfTheRecipe) {
-  EXPECT_EQ(plan_options({}).context, "static:1");
-  EXPECT_EQ(plan_options(with_context(4)).context, "static:4");
+  EXPECT_EQ(plan_options({}, 3).context, "static:1");
+  EXPECT_EQ(plan_options(with_context(4), 8).context, "static:4");
   Recipe recipe = with_dynamic_context(std::nullopt);
-  EXPECT_EQ(plan_options(recipe).context, "dynamic");
+  EXPECT_EQ(plan_options(recipe, 3).context, "dynamic");
   recipe.engine.context_parallel_sizes = "any";
-  EXPECT_EQ(plan_options(recipe).context, "dynamic:any");
-  EXPECT_EQ(plan_options(recipe).oversize, std::nullopt) << "widen, by default";
+  EXPECT_EQ(plan_options(recipe, 3).context, "dynamic:any");
+  EXPECT_EQ(plan_options(recipe, 3).oversize, std::nullopt) << "widen, by default";
 }
 
 TEST(Planning, CountsWithWhatTheRecipeNames) {

@@ -84,11 +84,15 @@ TEST(TrainRun, GivesTheSameNumbersOnEveryNumberOfRanksAndWithoutBalance) {
   tiny.run_well("dealt", {"--nproc", "3", "trainer.balance_batch=false"});
   tiny.run_well("fixed",
                 {"--nproc", "2", "data.use_dynamic_bsz=false", "data.micro_batch_size_per_gpu=3"});
+  tiny.run_well("padded", {"--nproc", "3", "data.pad=rows"});  // 8 rows and one
+  EXPECT_EQ(parse_json(tiny.files().read("padded/plans/step_1.json"), "plan")["padding_rows"], 1);
   const std::vector<double> expected = tiny.losses("one");
-  for (const char* name : {"two", "dealt", "fixed"}) {
+  for (const char* name : {"two", "dealt", "fixed", "padded"}) {
     const std::vector<double> losses = tiny.losses(name);
     ASSERT_EQ(losses.size(), 6);
     for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(losses[i], expected[i], 1e-4) << name;
+    EXPECT_EQ(tiny.metrics(name).back()["data"]["train/total_tokens(B)"],
+              tiny.metrics("one").back()["data"]["train/total_tokens(B)"]);
   }
 }
 
@@ -105,6 +109,25 @@ TEST(TrainRun, ResumesBitEqualOnTheSameNumberOfRanks) {
             tiny.metrics("whole").back()["data"]["train/total_tokens(B)"]);
 }
 
+TEST(TrainRun, DropsTheSameInputsOnEveryNumberOfRanksAndAfterAResume) {
+  const TinyRun tiny;
+  const std::string dropout = "model.dropout=0.1";
+  tiny.run_well("without", {"--nproc", "2"});
+  tiny.run_well("whole", {"--nproc", "2", dropout});
+  tiny.run_well("alone", {dropout, "data.max_token_len_per_gpu=200"});
+  tiny.run_well("cut", {"--nproc", "2", dropout, "trainer.total_training_steps=3"});
+  tiny.run_well("cut", {"--nproc", "2", dropout});
+  tiny.run_well("reseeded", {"--nproc", "2", dropout, "engine.seed=43"});
+  const std::vector<double> expected = tiny.losses("whole");
+  EXPECT_EQ(tiny.losses("cut"), expected);
+  EXPECT_EQ(tiny.parts("cut", 6), tiny.parts("whole", 6));
+  const std::vector<double> alone = tiny.losses("alone");
+  ASSERT_EQ(alone.size(), 6);
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(alone[i], expected[i], 1e-4);
+  EXPECT_GT(std::abs(tiny.losses("without")[0] - expected[0]), 1e-3);
+  EXPECT_GT(std::abs(tiny.losses("reseeded")[0] - expected[0]), 1e-3);
+}
+
 TEST(TrainRun, ResumesOnAnotherNumberOfRanks) {
   const TinyRun tiny;
   tiny.run_well("whole", {"--nproc", "2"});
@@ -119,9 +142,10 @@ TEST(TrainRun, ResumesOnAnotherNumberOfRanks) {
 
 TEST(TrainRun, SavesInTheBackgroundWhatItSavesOtherwise) {
   const TinyRun tiny;
-  tiny.run_well("plain", {"--nproc", "2", "trainer.save_freq=2"});
-  tiny.run_well("async", {"--nproc", "2", "trainer.save_freq=2", "checkpoint.async_save=true",
-                          "trainer.max_ckpt_to_keep=3"});
+  const std::string contents = "checkpoint.save_contents=[model,optimizer,extra,hf_model]";
+  tiny.run_well("plain", {"--nproc", "2", "trainer.save_freq=2", contents});
+  tiny.run_well("async", {"--nproc", "2", "trainer.save_freq=2", contents,
+                          "checkpoint.async_save=true", "trainer.max_ckpt_to_keep=3"});
   for (const std::int64_t step : {2, 4, 6}) {
     EXPECT_EQ(tiny.parts("async", step), tiny.parts("plain", step)) << step;
   }
