@@ -86,7 +86,8 @@ CostModel named_cost(const std::string& name) {
 CostModel planning_cost(const Recipe& recipe, const ModelShape& model,
                         const std::optional<Hardware>& hardware) {
   const auto with_activations = [&](CostModel cost) {
-    const bool in_groups = plan_options(recipe).context != "static:1";
+    const bool in_groups =
+        recipe.engine.dynamic_context_parallel || recipe.engine.context_parallel_size > 1;
     cost.activation_bytes_per_token =
         static_cast<double>(activation_bytes(model, {.recompute = recipe.engine.recompute,
                                                      .element_bytes = element_bytes(recipe),
