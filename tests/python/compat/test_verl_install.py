@@ -141,7 +141,7 @@ def run_python(
         env={**os.environ, "PYTHONPATH": path, **environment},
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=400,
     )
 
 
@@ -188,7 +188,7 @@ def test_the_plugin_works_in_a_process_that_a_process_spawns(
             queue = context.Queue()
             worker = context.Process(target=whose, args=(queue,))
             worker.start()
-            print(queue.get(timeout=150))
+            print(queue.get(timeout=300))
             worker.join(timeout=30)
         """)
     )
@@ -220,7 +220,7 @@ def test_the_plugin_works_in_a_worker_of_ray(metadata: pathlib.Path):
                 return karmarkar_karp.func.__module__
 
             try:
-                print(ray.get(whose.remote(), timeout=150))
+                print(ray.get(whose.remote(), timeout=300))
             finally:
                 ray.shutdown()
             """,

@@ -9,7 +9,7 @@ import torch
 from torch import distributed, multiprocessing
 
 RANKS = 2
-SECONDS = 120
+SECONDS = 300
 
 
 def on_two_ranks(function: Callable[..., Any], *arguments: Any) -> list[Any]:
