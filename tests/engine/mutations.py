@@ -107,12 +107,12 @@ MUTATIONS = [
     Mutation("a chunk does not see its own keys", "engine/context/gathered_attention.cpp",
              "begin + (chunk + 1) * chunk_size);", "begin + chunk * chunk_size + 1);"),
     Mutation("a key that two chunks see keeps one gradient", "engine/context/gathered_attention.cpp",
-             "sum.all.index_add_(0, seen_S_, grad_kv_S2GH);",
-             "sum.all.index_copy_(0, seen_S_, grad_kv_S2GH);"),
+             "last.all.index_add_(0, seen_S_, grad_kv_S2GH);",
+             "last.all.index_copy_(0, seen_S_, grad_kv_S2GH);"),
     Mutation("gradients of keys stay where they were computed", "engine/context/gathered_attention.cpp",
-             "finish(std::exchange(last, std::move(sum)));",
-             "sum.own = sum.all.narrow(0, group_.rank() * num_held, num_held).clone();\n"
-             "    finish(std::exchange(last, std::move(sum)));"),
+             "last.pending =\n        group_.reduce_scatter_sum(last.own,",
+             "at::Tensor elsewhere = last.own.clone();\n    last.pending =\n"
+             "        group_.reduce_scatter_sum(elsewhere,"),
     Mutation("heads come back in another order", "engine/context/head_attention.cpp",
              "copy_(received.narrow(2, first, share).transpose(0, 1));",
              "copy_(received.flip(0).narrow(2, first, share).transpose(0, 1));"),
