@@ -1,7 +1,7 @@
 // The nine defects of the first dynamic context parallelism in verl (#5057), one test each. Where
 // the defect is a rule, the test applies that rule too and sees it fail; where it is a matter of
 // execution, tests/engine/mutations.py puts it back and expects this file or ContextEquality to
-// fail.
+// fail. Number 7 is about runs: tests/engine/train/context_run_test.cpp.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -154,7 +154,7 @@ TEST(ContextRun, KeepsOneGroupOpenIfAsked) {
 }
 
 // DP rank 0 everywhere made every rank a logger and a writer (SPEC G.7, defect 7).
-TEST(ContextRun, HasOneRankThatLogsAndWrites) {
+TEST(ContextDefects, Number7OneRankLogsAndWrites) {
   const TinyRun tiny;
   const EndedProgram ended = tiny.run("run", dynamic(2, 32));
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
