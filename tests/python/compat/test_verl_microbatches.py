@@ -117,7 +117,7 @@ def test_best_micro_batches_keep_the_cap_and_are_fewer():
             assert len(answer) <= len(expected), (lengths, options)
             num_fewer += len(answer) < len(expected)
     assert num_fewer > 20
-    assert num_solved > 50
+    assert num_solved > 40
 
 
 @pytest.mark.usefixtures("without_slicing")
