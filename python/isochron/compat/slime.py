@@ -1,11 +1,15 @@
 """slime's utils/seqlen_balancing.py, dp_schedule.py and flops_utils.py, by isochron's planner.
 
+get_data_iterator() is that of a slime without dp_schedule.py, where every rank packs its own.
+
 mode="best" (the default) packs a step once for all ranks: under the cap, in as few micro-batches as
 the planner finds, balanced by estimated FLOPs. mode="exact" gives slime's own answers, which break
 the cap where `balance_by_flops` is set. A step of fixed micro-batches keeps slime's in both.
 """
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from isochron import _planner
@@ -18,13 +22,16 @@ from isochron.compat.partitions import (
     whole_costs,
 )
 from isochron.compat.patching import Patches
-from isochron.compat.slime_flops import calculate_fwd_flops
+from isochron.compat.slime_flops import calculate_fwd_flops, costs_of
+from isochron.compat.slime_iterators import DataIterator, get_data_iterator
 
 __all__ = [
+    "DataIterator",
     "build_dp_schedule",
     "calculate_fwd_flops",
     "expand_bins_by_splitting",
     "first_fit_pack",
+    "get_data_iterator",
     "get_minimum_num_micro_batch_size",
     "get_reverse_idx",
     "get_seqlen_balanced_partitions",
@@ -169,7 +176,7 @@ class _Step:
         schedule = _planner.schedule_ranks(
             lengths,
             self._dp_size,
-            costs=whole_costs(self._costs()),
+            costs=whole_costs(costs_of(self._lengths, self._args)),
             capacity=self._cap,
             multiple=self._group,
             oversize="alone",
@@ -214,33 +221,29 @@ class _Step:
     def _flops(self) -> list[float]:
         return [calculate_fwd_flops([length], self._args) for length in self._lengths]
 
-    def _costs(self) -> list[float] | list[int]:
-        """FLOPs where the arguments describe the model, else verl's workload of a 7B model."""
-        if getattr(self._args, "hidden_size", None) is not None:
-            return self._flops()
-        return [24576 * length + length * length for length in self._lengths]
 
-
-_BALANCING: list[Callable[..., Any]] = [
-    karmarkar_karp,
-    get_seqlen_balanced_partitions,
-    first_fit_pack,
-]
+_BALANCING: list[Callable[..., Any]] = [karmarkar_karp, get_seqlen_balanced_partitions]
 _patches = Patches()
 
 
 def install(mode: Mode = "best") -> None:
     """Puts these functions in the place of slime's, in every module that holds them.
 
-    ValueError if the functions of this slime take other arguments. A second call changes the mode.
+    A slime that schedules on its rollout side has build_dp_schedule() and first_fit_pack(), an
+    older one get_data_iterator(). ValueError if the functions of this slime take other arguments.
+    A second call changes the mode.
     """
     require_mode(mode, "install", "best", "exact")
-    from slime.utils import dp_schedule, seqlen_balancing
-
+    balancing = import_module("slime.utils.seqlen_balancing")
+    schedules = _module_or_none("slime.utils.dp_schedule")
     uninstall()
     try:
-        _patches.install(seqlen_balancing, _BALANCING, mode)
-        _patches.install(dp_schedule, [build_dp_schedule], mode)
+        _patches.install(balancing, _BALANCING, mode)
+        if schedules is not None:
+            _patches.install(balancing, [first_fit_pack], mode)
+            _patches.install(schedules, [build_dp_schedule], mode)
+        elif (data := _module_or_none("slime.backends.megatron_utils.data")) is not None:
+            _patches.install(data, [get_data_iterator], mode)
     except ValueError:
         uninstall()
         raise
@@ -249,3 +252,11 @@ def install(mode: Mode = "best") -> None:
 def uninstall() -> None:
     """Puts slime's own functions back; nothing if they are there."""
     _patches.take_back()
+
+
+def _module_or_none(name: str) -> ModuleType | None:
+    """None as well if what the module imports is missing: no one can call it then."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError:
+        return None

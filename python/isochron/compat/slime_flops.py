@@ -21,6 +21,13 @@ def calculate_fwd_flops(seqlens: Any, args: Any) -> float:
     return flops
 
 
+def costs_of(lengths: list[int], args: Any) -> list[float] | list[int]:
+    """FLOPs where the arguments describe the model, else verl's workload of a 7B model."""
+    if getattr(args, "hidden_size", None) is not None:
+        return [calculate_fwd_flops([length], args) for length in lengths]
+    return [24576 * length + length * length for length in lengths]
+
+
 def _layers_of_width(args: Any) -> list[tuple[int, int]]:
     """(width of the MLP, layers that have it); dense ones first."""
     if getattr(args, "num_experts", None) is None:

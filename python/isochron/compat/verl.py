@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from isochron import _planner
+from isochron.compat.agreement import Agreement
 from isochron.compat.modes import VerlMode, require_mode
 from isochron.compat.partitions import (
     get_reverse_idx,
@@ -23,7 +24,7 @@ from isochron.compat.partitions import (
     karmarkar_karp,
 )
 from isochron.compat.patching import Patches
-from isochron.compat.verl_agreement import Agreement, agreement_of
+from isochron.compat.verl_agreement import agreement_of
 from isochron.compat.verl_microbatches import MicrobatchQuestion, best_microbatches
 
 __all__ = [

@@ -12,7 +12,7 @@ from dataclasses import astuple, dataclass
 import numpy as np
 
 from isochron import _planner
-from isochron.compat.verl_agreement import Agreement
+from isochron.compat.agreement import Agreement
 
 
 @dataclass(frozen=True)

@@ -316,3 +316,54 @@ def test_a_slime_with_other_arguments_is_left_as_it_is(slime: SimpleNamespace):
         ours.install()
     with pytest.raises(NotImplementedError):
         slime.balancing.first_fit_pack([1], 1)
+
+
+@pytest.fixture
+def older_slime(slime: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """As of pull request 1823: no schedules on the rollout side."""
+
+    def get_data_iterator(args, model, rollout_data):
+        raise NotImplementedError
+
+    monkeypatch.setitem(sys.modules, "slime.utils.dp_schedule", None)  # cannot be imported
+    del slime.balancing.first_fit_pack
+    data, actor = ModuleType("slime.backends.megatron_utils.data"), ModuleType("slime.actor")
+    data.get_data_iterator = actor.get_data_iterator = get_data_iterator
+    data.get_seqlen_balanced_partitions = slime.balancing.get_seqlen_balanced_partitions
+    for name in ("slime.backends", "slime.backends.megatron_utils"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    for module in (data, actor):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    return SimpleNamespace(balancing=slime.balancing, data=data, actor=actor)
+
+
+def test_install_gives_an_older_slime_its_data_iterators(older_slime: SimpleNamespace):
+    original = older_slime.data.get_data_iterator
+    ours.install("exact")
+    for module in (older_slime.data, older_slime.actor):
+        assert module.get_data_iterator.func is ours.get_data_iterator
+        assert module.get_data_iterator.keywords == {"mode": "exact"}
+    assert older_slime.data.get_seqlen_balanced_partitions([1, 2], 2, True) == [[1], [0]]
+    ours.uninstall()
+    assert older_slime.data.get_data_iterator is original
+    assert older_slime.actor.get_data_iterator is original
+
+
+def test_an_older_slime_without_megatron_gets_the_rest(
+    older_slime: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(sys.modules, "slime.backends.megatron_utils.data", None)
+    ours.install()
+    assert older_slime.balancing.get_seqlen_balanced_partitions([1, 2], 2, True) == [[1], [0]]
+    ours.uninstall()
+
+
+def test_a_data_iterator_with_other_arguments_is_left_as_it_is(older_slime: SimpleNamespace):
+    def get_data_iterator(rollout_data):
+        raise NotImplementedError
+
+    older_slime.data.get_data_iterator = get_data_iterator
+    with pytest.raises(ValueError, match=r"get_data_iterator takes \(rollout_data\), must be"):
+        ours.install()
+    with pytest.raises(NotImplementedError):
+        older_slime.balancing.get_seqlen_balanced_partitions([1], 1, True)
