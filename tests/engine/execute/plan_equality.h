@@ -8,8 +8,9 @@
 // depend on the plan.
 //
 // The reference is fp64, one rank, one sequence at a time. Where the engine runs in fp32 a gradient
-// may differ from it by 3e-5 of the largest one of its tensor; where it runs in fp64, with fp32
-// sums of gradients and fp32 masters, by 5e-6. The loss may differ by 1e-6 of itself.
+// may differ from it by 1e-5 of the largest one of its tensor, or by 3e-5 where ranks share
+// sequences and merge blocks; where it runs in fp64, with fp32 sums of gradients and fp32 masters,
+// by 5e-6. The loss may differ by 1e-6 of itself.
 // An AdamW with a large epsilon makes weights depend on gradients smoothly, and on their scale.
 
 namespace isochron {

@@ -20,7 +20,7 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 
 const WorldOptions short_patience{.timeout = milliseconds{4000}};
-constexpr double longest_seconds = 25;  // timeout, judging, start of a process on a busy machine
+constexpr double longest_seconds = 15;  // timeout, judging, start of a process on a busy machine
 
 // Runs two steps of work with a collective each; `misbehave` comes before the second one.
 template <class Misbehave>
