@@ -1,6 +1,6 @@
 """Measures step plans on real lengths: time, distance to the bound, Megatron's scheduler beside them.
 
-    compare_plans.py --program build-bench/bench/plan_bench [--lengths FOLDER] [--quick]
+    compare_plans.py --program build-bench/bench/plan_bench [--lengths FOLDER] [--quick] [--only PART ..]
 
 Prints a table per question and whether the targets are met, and writes them to
 bench/results/plans_<hardware>_<yyyymm>.md with commit, command, date and hardware. Every plan, the
@@ -195,7 +195,7 @@ def is_real(name):
     return name in FILES
 
 
-def step(bench):
+def step(bench, _):
     def aligned_aim(name, ranks, capacity, batches):
         if name == "Wikipedia":
             return Aim(1.0025, 1.005, 3, 12)
@@ -228,7 +228,7 @@ def step(bench):
     bench.overall("Any size but Mooncake 64 / 8k", stated, 1.001)
 
 
-def microbatch(bench):
+def microbatch(bench, _):
     def fits(capacity, batches):
         return all(length <= capacity for batch in batches for length in batch)
 
@@ -254,7 +254,7 @@ def microbatch(bench):
         bench.overall("Mixed", mixed, 1.012)
 
 
-def one_rank_a_sequence(bench):
+def one_rank_a_sequence(bench, _):
     bench.table(
         "Microbatch, static:1",
         "Lengths cut to the capacity. Targets: 1.002, Mooncake 1.01 (1.02); 20 ms, 45 at 256 ranks.",
@@ -277,7 +277,8 @@ def numbered(names):
     return [numbers.setdefault(name, len(numbers)) for name in names]
 
 
-def kept_groups(bench, path):
+def kept_groups(bench, folder):
+    path = folder / "alpaca_eval_groups.csv"
     if not path.exists():
         return
     bench.table(
@@ -310,7 +311,7 @@ def kept_groups(bench, path):
             bench.row(name, ranks, capacity, count, ours, bench.page.judge(is_met))
 
 
-def other_modes(bench):
+def other_modes(bench, _):
     def no_aim(*_):
         return None
 
@@ -328,7 +329,7 @@ def other_modes(bench):
     )  # fmt: skip
 
 
-def prime_ranks(bench):
+def prime_ranks(bench, _):
     bench.table(
         "Prime numbers of ranks, groups of any size",
         "Target: never behind Megatron where it does not fail, ahead on average.",
@@ -347,7 +348,7 @@ def prime_ranks(bench):
                 bench.row(name, ranks, capacity, count, ours, sync, *cells, verdict)
 
 
-def tiny(bench):
+def tiny(bench, _):
     bench.table(
         "10 sequences on 8 ranks",
         "Target: 5 ms. What exhaustive search finds is compared in tests/plan/plan_oracle_test.cpp.",
@@ -364,7 +365,7 @@ def tiny(bench):
                 bench.row(name, ranks, capacity, count, ours, sync, context, verdict)
 
 
-def large(bench):
+def large(bench, _):
     ranks, capacity, count = 4096, 16 * K, 65_536
     bench.table(
         "65,536 sequences on 4,096 ranks, aligned groups",
@@ -391,9 +392,12 @@ FLEXSP = [
 ]  # fmt: skip
 
 
-def flexsp(bench, lengths, num_batches):
+def flexsp(bench, _):
     """The setting of FlexSP: 64 A100, batches of 512 padded to 128, number 3 to 42."""
     page = bench.page
+    if "Wikipedia" not in bench.sources:
+        return
+    lengths, num_batches = bench.sources["Wikipedia"], 2 * MOST_BATCHES
     page.add()
     page.add("## FlexSP's setting")
     page.add()
@@ -447,13 +451,21 @@ def flexsp(bench, lengths, num_batches):
         )  # fmt: skip
 
 
+PARTS = {  # questions, in the order of the page; asked with the folder of length files
+    "step": step, "microbatch": microbatch, "static": one_rank_a_sequence, "kept_groups": kept_groups,
+    "modes": other_modes, "primes": prime_ranks, "tiny": tiny, "large": large, "flexsp": flexsp,
+}  # fmt: skip
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", required=True, help="plan_bench")
     parser.add_argument("--lengths", default="", help="a folder of length files")
     parser.add_argument("--quick", action="store_true", help="few batches, and no file is written")
+    parser.add_argument("--only", nargs="+", choices=PARTS, help="these tables, and no file is written")
     arguments = parser.parse_args()
     is_quick = arguments.quick
+    is_written = not is_quick and not arguments.only
     if is_quick:
         global MOST_BATCHES, MIN_TIMES
         MOST_BATCHES, MIN_TIMES = 2, 1
@@ -467,23 +479,14 @@ def main():
     if not sources:
         sources = {"lognormal": lognormal(20_480, 7.0, 1.2, 120_000, 0)}
     page = Page()
-    page.head("Step plans beside Megatron's scheduler", is_quick=is_quick)
+    page.head("Step plans beside Megatron's scheduler", is_quick=not is_written)
     page.add("- cost model 7b_h100; processor time of one thread with the bound, median of at least 20 runs")
     page.add("- N ranks, C tokens a rank, n sequences; batches of consecutive lengths, at most 20 a row")
     page.add("- Megatron: the packing-aware scheduler of its development branch, lengths padded as groups need")
     bench = Bench(Program(arguments.program), page, sources, ROWS[:4] if is_quick else ROWS)
-    step(bench)
-    microbatch(bench)
-    one_rank_a_sequence(bench)
-    kept_groups(bench, folder / "alpaca_eval_groups.csv")
-    other_modes(bench)
-    prime_ranks(bench)
-    tiny(bench)
-    if not is_quick:
-        large(bench)
-    if "Wikipedia" in sources:
-        flexsp(bench, sources["Wikipedia"], 2 if is_quick else 40)
-    page.close("plans", is_quick=is_quick)
+    for name in arguments.only or [name for name in PARTS if not (is_quick and name == "large")]:
+        PARTS[name](bench, folder)
+    page.close("plans", is_quick=not is_written)
     return 0 if all(page.targets) else 1
 
 
