@@ -84,7 +84,7 @@ MicrobatchOrder order_microbatches(std::span<const PipelineItem> items, const Pi
     sizes.push_back(item.cost.forward + item.cost.backward);
     bytes.push_back(item.activation_bytes);
   }
-  const Nanoseconds lower_bound_ns = order_bound(costs, shape, options.pass);
+  const Nanoseconds lower_bound_ns = order_bound(costs, shape, options.pass, options.bound_work);
 
   const PipelineMemory memory(shape, options.pass, bytes);
   const std::int64_t max_bytes = options.max_activation_bytes;
