@@ -72,12 +72,18 @@ Draft search_nested_step(const Problem& problem, Nanoseconds bound, std::int64_t
   return search_bundles(problem, search_step(problem, bound, effort / 16), bound, effort / 6);
 }
 
+Nanoseconds free_step_bound(const Problem& problem) {
+  return block_bound(problem, step_bound(problem));
+}
+
 Draft search_free_step(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
   const auto aligned = find_aligned(problem);
   if (!aligned) return search_nested_step(problem, bound, effort);
+  // All that aligned groups get when they are asked for: a wider choice is never slower.
   const auto exact = find_exact_step(*aligned);
-  Draft nested = exact ? exact->draft : search_step(*aligned, bound, effort / 2);
-  Draft crossing = search_step(problem, bound, effort / 2);
+  Draft nested =
+      exact ? exact->draft : search_nested_step(*aligned, free_step_bound(*aligned), effort);
+  Draft crossing = search_step(problem, bound, effort);
   return crossing.time < nested.time ? crossing : nested;
 }
 
@@ -138,14 +144,18 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
       bound = exact->bound;
       return slots_of(problem, exact->draft);
     }
-    bound = std::max(step_bound(problem), exact ? exact->bound : 0);
-    if (!exact) bound = block_bound(problem, bound);
+    bound = exact ? std::max(step_bound(problem), exact->bound) : free_step_bound(problem);
     const Draft found = search_free_step(problem, bound, effort);
     const bool is_exact_better = exact && exact->draft.time < found.time;
     return slots_of(problem, is_exact_better ? exact->draft : found);
   }
   bound = std::max(step_bound(problem), equal_count_bound(problem));
-  return search_equal_step(problem, bound, effort);
+  DraftSlots slots = search_equal_step(problem, bound, effort);
+  if (const auto aligned = find_aligned(problem)) {
+    DraftSlots nested = search_equal_step(*aligned, bound, effort);
+    if (step_time(problem, nested) < step_time(problem, slots)) return nested;
+  }
+  return slots;
 }
 
 bool is_polished(const Problem& problem) {
