@@ -215,14 +215,26 @@ bool has_one_size(const DraftSlots& slots, std::int32_t size) {
   });
 }
 
-// What all sequences take of all ranks in groups of one size: a quick bound.
-Nanoseconds area_of_size(const Problem& problem, std::int32_t size) {
-  if (problem.has_speeds()) return 0;
+// Whether all sequences in groups of one size take more than `time` of all ranks, whatever else
+// there is. Each is asked about its smallest size first, which takes less if links are ordered:
+// few are needed at the other size then.
+bool has_more_area(const Problem& problem, std::int32_t size, Nanoseconds time) {
+  if (problem.has_speeds()) return false;
+  const double limit = static_cast<double>(time) * problem.num_ranks() * (1 + 1e-12);
+  const auto area_at = [&](std::int32_t s, BundleId bundle) {
+    return static_cast<double>(problem.least_cost(s, bundle)) * s;
+  };
+  std::vector<double> least(static_cast<std::size_t>(problem.num_bundles()), 0);
   double area = 0;
-  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
-    area += static_cast<double>(problem.least_cost(size, bundle)) * size;
+  for (std::size_t i = 0; i < least.size() && problem.has_ordered_links(); ++i) {
+    const auto bundle = static_cast<BundleId>(i);
+    least[i] = area_at(problem.sizes()[problem.smallest_place(bundle)], bundle);
+    area += least[i];
   }
-  return static_cast<Nanoseconds>(area * (1 - 1e-12) / problem.num_ranks());
+  for (std::size_t i = 0; i < least.size() && area < limit; ++i) {
+    area += area_at(size, static_cast<BundleId>(i)) - least[i];
+  }
+  return area >= limit;
 }
 
 // The same question on groups of one size, which hold everything; none if the costs do not admit
@@ -278,7 +290,7 @@ DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t
     if (!is_pipeline && !has_limit && !is_polished(problem)) {
       // The search has been there: cells alone are where it begins.
       if (size == problem.sizes().front() && has_one_size(best, size)) continue;
-      if (time <= area_of_size(problem, size)) continue;
+      if (has_more_area(problem, size, time)) continue;
     }
     const auto fixed = with_static_size(plan, problem, size);
     if (fixed == nullptr) continue;

@@ -312,6 +312,17 @@ bool Problem::fits(std::int32_t size, BundleId bundle) const {
   return fits == 1;
 }
 
+std::size_t Problem::smallest_place(BundleId bundle) const {
+  std::size_t place = 0;
+  if (items_of(bundle).size() == 1 && !is_alone(items_of(bundle).front())) {
+    // A larger group pads to a multiple of what one rank pads to.
+    const Tokens tokens = tokens_of_one_[static_cast<std::size_t>(items_of(bundle).front())];
+    while (place < sizes_.size() && sizes_[place] * capacity() < tokens) ++place;
+  }
+  while (place < sizes_.size() && !fits(sizes_[place], bundle)) ++place;
+  return place;
+}
+
 double Problem::slowness(RankRange ranks) const {
   if (!has_speeds()) return 1;
   const auto first = topology_.rank_speed.begin() + ranks.first;

@@ -108,6 +108,8 @@ class Problem {
   // Whether a group of `size` may hold the bundle: each of its items keeps the capacity by itself.
   [[nodiscard]] bool fits(std::int32_t size, BundleId bundle) const;
   [[nodiscard]] bool item_fits(std::int32_t size, ItemId item) const;
+  // The place in sizes() of the smallest that may hold the bundle; the number of sizes if none may.
+  [[nodiscard]] std::size_t smallest_place(BundleId bundle) const;
 
   // 1 / speed of the slowest rank of a group; 1 without slow ranks.
   [[nodiscard]] bool has_speeds() const { return !topology_.rank_speed.empty(); }

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <tuple>
 
 #include "isochron/core/random.h"
@@ -36,21 +35,14 @@ class StepSearch {
         blocks_(problem, wide_),
         skyline_(problem, wide_),
         cells_(problem, problem.sizes().front()) {
-    const auto count = static_cast<std::size_t>(problem.num_bundles());
-    smallest_.resize(count);
-    dearest_.resize(count);
-    std::iota(dearest_.begin(), dearest_.end(), 0);
-    const auto sizes = problem.sizes();
-    for (std::size_t i = 0; i < count; ++i) {
-      while (
-          !problem.fits(sizes[static_cast<std::size_t>(smallest_[i])], static_cast<BundleId>(i))) {
-        ++smallest_[i];
-      }
+    const PriceId price = problem.cheapest_price(problem.sizes().front());
+    std::vector<std::pair<Nanoseconds, BundleId>> by_cost;
+    for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+      smallest_.push_back(problem.smallest_place(bundle));
+      by_cost.emplace_back(-problem.cost(price, bundle), bundle);
     }
-    const PriceId price = problem.cheapest_price(sizes.front());
-    std::sort(dearest_.begin(), dearest_.end(), [&](BundleId a, BundleId b) {
-      return std::pair(-problem.cost(price, a), a) < std::pair(-problem.cost(price, b), b);
-    });
+    std::sort(by_cost.begin(), by_cost.end());
+    for (const auto& [cost, bundle] : by_cost) dearest_.push_back(bundle);
   }
 
   Draft run(std::int64_t work) {
@@ -115,7 +107,7 @@ class StepSearch {
   // The smallest size, from the smallest that holds the bundle, that runs it within the target.
   std::size_t size_within(BundleId bundle, Nanoseconds target) const {
     const auto sizes = problem_.sizes();
-    auto i = static_cast<std::size_t>(smallest_[static_cast<std::size_t>(bundle)]);
+    std::size_t i = smallest_[static_cast<std::size_t>(bundle)];
     std::size_t best = i;
     Nanoseconds least = never;
     for (; i < sizes.size(); ++i) {
@@ -350,7 +342,7 @@ class StepSearch {
   NestedBlocks blocks_;  // places wide groups that nest
   Skyline skyline_;      // and others
   Cells cells_;
-  std::vector<std::int32_t> smallest_;  // place in sizes() of the smallest that holds a bundle
+  std::vector<std::size_t> smallest_;  // place in sizes() of the smallest that holds a bundle
   std::vector<BundleId> dearest_;
   std::vector<WideGroup> filled_;  // what runs in the holes of the skyline
   std::vector<BundleId> narrow_;
