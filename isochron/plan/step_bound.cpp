@@ -125,6 +125,7 @@ class StepBound {
       if (first[i].time <= item_) break;
       Nanoseconds fastest = first[i].time;
       for (const std::int32_t size : problem_.sizes()) {
+        if (fastest <= item_) break;
         if (size <= first[i].size || !problem_.fits(size, static_cast<BundleId>(i))) continue;
         fastest = std::min(fastest, option_of(size, static_cast<BundleId>(i)).time);
       }
