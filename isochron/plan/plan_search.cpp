@@ -83,8 +83,13 @@ Draft search_free_step(const Problem& problem, Nanoseconds bound, std::int64_t e
   const auto exact = find_exact_step(*aligned);
   Draft nested =
       exact ? exact->draft : search_nested_step(*aligned, free_step_bound(*aligned), effort);
-  Draft crossing = search_step(problem, bound, effort);
-  return crossing.time < nested.time ? crossing : nested;
+  const std::int32_t size = problem.sizes().front();
+  const bool is_narrow =
+      std::all_of(nested.groups.begin(), nested.groups.end(),
+                  [&](const DraftGroup& group) { return group.ranks.size == size; });
+  // Without wide groups there is nothing to choose.
+  if (is_narrow && !exact) return nested;
+  return improve_step(problem, bound, effort, std::move(nested));
 }
 
 DraftSlots search_free_slots(const Problem& problem, Nanoseconds bound, std::int64_t effort) {

@@ -13,19 +13,16 @@
 
 namespace isochron {
 
-namespace {
-
-// Area above the ground is not lost, nor is a hole: both only decide between places that cost about
-// the same.
-constexpr std::int64_t part_of_height = 128;
-
-}  // namespace
-
 bool Skyline::Spot::is_better_than(const Spot& other) const {
   if (is_late != other.is_late) return !is_late;
   if (is_late) return std::pair(end, waste) < std::pair(other.end, other.waste);
   return std::tuple(waste, end, size, first) <
          std::tuple(other.waste, other.end, other.size, other.first);
+}
+
+Nanoseconds Skyline::height_waste(Nanoseconds below, Nanoseconds hole) const {
+  constexpr Nanoseconds part = 128;
+  return (below + hole_weight_ * hole) / part;
 }
 
 void Skyline::reset(Nanoseconds shortest, std::int64_t hole_weight) {
@@ -79,15 +76,15 @@ void Skyline::consider(Trial& trial, std::int32_t pit, std::int32_t first, Nanos
     trial.cost = Problem::slowed(problem_.cost(price, trial.bundle), slow);
     trial.fixed = Problem::slowed(problem_.price(price).fixed, slow);
   }
-  Spot spot{.pit = pit,
-            .first = first,
-            .size = trial.width,
-            .price = price,
-            .start = top,
-            .end = top + trial.cost,
-            .waste = trial.cost * trial.width - trial.least_area +
-                     (hole_weight_ * hole + top * trial.width) / part_of_height,
-            .is_late = top + trial.cost > trial.target};
+  Spot spot{
+      .pit = pit,
+      .first = first,
+      .size = trial.width,
+      .price = price,
+      .start = top,
+      .end = top + trial.cost,
+      .waste = trial.cost * trial.width - trial.least_area + height_waste(top * trial.width, hole),
+      .is_late = top + trial.cost > trial.target};
   if (spot.end > ceiling || !spot.is_better_than(best)) return;
   const std::int32_t open = tops.front();
   const bool joins =
@@ -121,6 +118,8 @@ void Skyline::try_top(Trial& trial, Spot& best) {
       continue;
     }
     const Nanoseconds hole = window_[f] * trial.width - (prefix_[last] - prefix_[f]);
+    const Nanoseconds least = trial.least_waste + height_waste(window_[f] * trial.width, hole);
+    if (!best.is_late && least > best.waste) continue;
     consider(trial, -1, first, window_[f], hole, std::span(top_of_).subspan(f, w), never, best);
   }
 }
@@ -159,12 +158,13 @@ void Skyline::place(BundleId bundle, std::int32_t size, Nanoseconds target, std:
   for (std::size_t k = begin; k < std::min(sizes.size(), begin + num_sizes); ++k) {
     if (!problem_.fits(sizes[k], bundle)) continue;
     const Nanoseconds least = problem_.cost(problem_.cheapest_price(sizes[k]), bundle);
-    if (!best.is_late && best.waste < least * sizes[k] - least_area) continue;
     Trial trial{.bundle = bundle,
                 .width = sizes[k],
                 .least_area = least_area,
+                .least_waste = least * sizes[k] - least_area,
                 .target = target,
                 .prices = prices_of(sizes[k])};
+    if (!best.is_late && best.waste < trial.least_waste) continue;
     work -= static_cast<std::int64_t>(height.size() / 8 + pits_.size() / 8);
     for (std::size_t pit = 0; pit < pits_.size() && is_single; ++pit) {
       if (pits_[pit].size < sizes[k] || pits_[pit].lowest + least > pits_[pit].ceiling) continue;

@@ -67,6 +67,7 @@ class Skyline {
     BundleId bundle = 0;
     std::int32_t width = 0;
     Nanoseconds least_area = 0;
+    Nanoseconds least_waste = 0;
     Nanoseconds target = 0;
     std::span<const PriceId> prices = {};  // by the first rank
     // Of the price at hand:
@@ -75,6 +76,9 @@ class Skyline {
     Nanoseconds fixed = 0;
   };
 
+  // What area below a group counts, and the part of it that is a hole. Neither is lost: they only
+  // decide between places that cost about the same.
+  [[nodiscard]] Nanoseconds height_waste(Nanoseconds below, Nanoseconds hole) const;
   [[nodiscard]] std::span<const PriceId> prices_of(std::int32_t width);
   void consider(Trial& trial, std::int32_t pit, std::int32_t first, Nanoseconds top,
                 Nanoseconds hole, std::span<const std::int32_t> tops, Nanoseconds ceiling,

@@ -45,9 +45,8 @@ class StepSearch {
     for (const auto& [cost, bundle] : by_cost) dearest_.push_back(bundle);
   }
 
-  Draft run(std::int64_t work) {
-    Draft best;
-    best.time = never;
+  // `best`: the shortest step that is known.
+  Draft run(std::int64_t work, Draft best) {
     Random random(0);
     const std::int64_t first_work = work / 2;
     const std::int64_t later_work = work / 6;
@@ -353,7 +352,11 @@ class StepSearch {
 
 Draft search_step(const Problem& problem, Nanoseconds bound, std::int64_t work,
                   std::int32_t min_slots) {
-  return StepSearch(problem, bound, min_slots).run(work);
+  return StepSearch(problem, bound, min_slots).run(work, {.groups = {}, .time = never});
+}
+
+Draft improve_step(const Problem& problem, Nanoseconds bound, std::int64_t work, Draft known) {
+  return StepSearch(problem, bound, 0).run(work, std::move(known));
 }
 
 }  // namespace isochron
