@@ -292,9 +292,10 @@ DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t
   const bool has_limit = plan.options.max_activation_bytes > 0;
   for (const std::int32_t size : problem.sizes()) {
     if (!holds_all(problem, size)) continue;
-    if (!is_pipeline && !has_limit && !is_polished(problem)) {
-      // The search has been there: cells alone are where it begins.
-      if (size == problem.sizes().front() && has_one_size(best, size)) continue;
+    if (!is_pipeline && !has_limit) {
+      // The search has been there: cells alone are where it begins. Annealing goes its own way.
+      const bool is_searched = size == problem.sizes().front() && has_one_size(best, size);
+      if (is_searched && !is_polished(problem)) continue;
       if (has_more_area(problem, size, time)) continue;
     }
     const auto fixed = with_static_size(plan, problem, size);

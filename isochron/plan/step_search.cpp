@@ -50,16 +50,21 @@ class StepSearch {
     Random random(0);
     const std::int64_t first_work = work / 2;
     const std::int64_t later_work = work / 6;
-    constexpr std::int32_t max_idle = 8;  // rounds in a row that bring nothing to refine
-    for (std::int32_t round = 0, idle = 0; idle < max_idle && (round == 0 || work > 0); ++round) {
+    // Of rounds in a row that bring nothing to refine: the search has seen it all.
+    const std::int64_t max_idle_work = work / 16;
+    std::int64_t idle_work = 0;
+    for (std::int32_t round = 0; round == 0 || (work > 0 && idle_work < max_idle_work); ++round) {
       const std::int64_t limit = round == 0 ? first_work : later_work;
-      work -= build(next_trial(round, best.time, random));
-      if (!is_new()) {
-        ++idle;
+      const std::int64_t build_work = build(next_trial(round, best.time, random));
+      work -= build_work;
+      if (!is_new() || !stack(best.time)) {
+        idle_work += build_work;
         continue;
       }
-      idle = 0;
-      work -= stack(best.time, limit);
+      idle_work = 0;
+      std::int64_t left = limit;
+      cells_.refine(std::max(wide_.top, good_enough()), left);
+      work -= limit - left;
       const Nanoseconds time = std::max(wide_.top, cells_.max_load());
       if (time < best.time) {
         best = draft();
@@ -205,14 +210,13 @@ class StepSearch {
     return true;
   }
 
-  // Puts the rest on cells and refines them. Returns the work.
-  std::int64_t stack(Nanoseconds incumbent, std::int64_t limit) {
+  // Puts the rest on cells. Whether that could become shorter than the incumbent by more than what
+  // is good enough.
+  bool stack(Nanoseconds incumbent) {
     cells_.reset(wide_.height, slots_left());
     cells_.add(narrow_);
-    if (wide_.top >= incumbent || cells_.mean_load() >= incumbent) return 0;
-    std::int64_t left = limit;
-    cells_.refine(std::max(wide_.top, good_enough()), left);
-    return limit - left;
+    const Nanoseconds gain = bound_ >> 15;
+    return std::max(wide_.top, cells_.mean_load()) + gain < incumbent;
   }
 
   struct Choice {
