@@ -55,13 +55,16 @@ struct Option {
   Nanoseconds cost = 0;  // of that, the bundle's
   double work = 0;       // ranks * cost
   double latency = 0;    // ranks * latency
+  Tokens tokens = 0;     // padded, if the bundle is one item
   std::int32_t size = 1;
 };
 
 class StepBound {
  public:
   explicit StepBound(const Problem& problem)
-      : problem_(problem), fixed_(static_cast<double>(problem.microbatch())) {
+      : problem_(problem),
+        fixed_(static_cast<double>(problem.microbatch())),
+        is_plain_(problem.num_bundles() == problem.num_items()) {
     if (problem.has_speeds()) {
       const auto& speeds = problem.topology().rank_speed;
       for (const double speed : speeds) speed_ += speed;
@@ -101,6 +104,7 @@ class StepBound {
             .cost = cost,
             .work = static_cast<double>(cost) * span,
             .latency = static_cast<double>(fixed - problem_.microbatch()) * span,
+            .tokens = is_plain_ ? problem_.tokens(size, problem_.items_of(bundle).front()) : 0,
             .size = size};
   }
 
@@ -109,9 +113,7 @@ class StepBound {
     std::vector<Option> first(count);
     for (std::size_t i = 0; i < count; ++i) {
       const auto bundle = static_cast<BundleId>(i);
-      std::size_t s = 0;
-      while (!problem_.fits(problem_.sizes()[s], bundle)) ++s;
-      first[i] = option_of(problem_.sizes()[s], bundle);
+      first[i] = option_of(problem_.sizes()[problem_.smallest_place(bundle)], bundle);
     }
     // The slowest bundle at its fastest. Most are faster than that in their smallest group.
     std::vector<std::size_t> order(count);
@@ -123,6 +125,7 @@ class StepBound {
       if (first[i].time <= item_) break;
       Nanoseconds fastest = first[i].time;
       for (const std::int32_t size : problem_.sizes()) {
+        if (fastest <= item_) break;
         if (size <= first[i].size || !problem_.fits(size, static_cast<BundleId>(i))) continue;
         fastest = std::min(fastest, option_of(size, static_cast<BundleId>(i)).time);
       }
@@ -186,10 +189,12 @@ class StepBound {
   }
 
   // The sum of f over the items of a bundle.
-  double share(std::size_t bundle, std::int32_t size, const ShareRule& rule) const {
+  double share(std::size_t bundle, const Option& option, const ShareRule& rule) const {
+    const Tokens capacity = problem_.capacity() * option.size;
+    if (is_plain_) return rule(option.tokens, capacity);
     double sum = 0;
     for (const ItemId item : problem_.items_of(static_cast<BundleId>(bundle))) {
-      sum += rule(problem_.tokens(size, item), problem_.capacity() * size);
+      sum += rule(problem_.tokens(option.size, item), capacity);
     }
     return sum;
   }
@@ -207,7 +212,7 @@ class StepBound {
     for (; k < begin_[i + 1]; ++k) {
       const Option& option = options_[k];
       if (option.time > limit) continue;
-      const double part = share(i, option.size, rule);
+      const double part = share(i, option, rule);
       const double work = option.work + option.latency * part;
       load.work = std::min(load.work, work);
       load.share = std::min(load.share, option.size * part);
@@ -241,7 +246,10 @@ class StepBound {
     const auto usual = static_cast<std::int32_t>(shares * (1 - slack) / problem_.num_ranks());
     for (std::int32_t few = usual; few <= usual + 1; ++few) {
       const double density = few == 0 ? 0 : critical_density(low, few);
-      low = smallest(low, [&](Nanoseconds target) { return slots_fit(target, few, density); });
+      double dense = 0;
+      for (const Load& load : settled_) dense += std::max(0.0, load.work - density * load.share);
+      low =
+          smallest(low, [&](Nanoseconds target) { return slots_fit(target, few, density, dense); });
     }
     return smallest(low, [&](Nanoseconds target) { return cover_fits(target); });
   }
@@ -286,14 +294,13 @@ class StepBound {
     return even;
   }
 
-  bool slots_fit(Nanoseconds target, std::int32_t few, double density) const {
+  // Shares of v do at most density * v + dense of the work: the fractional knapsack's dual. `dense`
+  // comes with that of the settled bundles.
+  bool slots_fit(Nanoseconds target, std::int32_t few, double density, double dense) const {
     const double time = static_cast<double>(target);
     const double ranks = problem_.num_ranks();
     const double many_work = std::max(0.0, time - (few + 1) * fixed_);
     double work = settled_sum_.work;
-    // Shares of v do at most density * v + dense of the work: the fractional knapsack's dual.
-    double dense = 0;
-    for (const Load& load : settled_) dense += std::max(0.0, load.work - density * load.share);
     for (const std::size_t i : unsettled_) {
       const Load load = load_of(i, target, rule_);
       if (load.work == infinite) return false;
@@ -336,7 +343,7 @@ class StepBound {
         const double scaled = (steps + 1) * static_cast<double>(option.cost) /
                               (time - static_cast<double>(option.time - option.cost)) * (1 - 1e-9);
         const double by_time = std::min(1.0, std::floor(scaled) / steps);
-        const double by_tokens = share(i, option.size, rule_);
+        const double by_tokens = share(i, option, rule_);
         const double part = rule_.kind == ShareRule::Kind::volume ? by_time : by_tokens;
         work = std::min(work, option.work + option.latency * part);
         slots = std::min(slots, option.size * part);
@@ -399,14 +406,17 @@ class StepBound {
       rules.push_back({.kind = Kind::steps, .value = steps});
     }
     const Nanoseconds limit = time_limit(target);
+    std::vector<const Option*> first_in_time(num_bundles(), nullptr);
+    for (std::size_t i = 0; i < num_bundles(); ++i) {
+      std::size_t k = begin_[i];
+      while (k < begin_[i + 1] && options_[k].time > limit) ++k;
+      if (k < begin_[i + 1]) first_in_time[i] = &options_[k];
+    }
     const auto demand = [&](const ShareRule& rule) {
       double sum = 0;
       for (std::size_t i = 0; i < num_bundles(); ++i) {
-        for (std::size_t k = begin_[i]; k < begin_[i + 1]; ++k) {
-          if (options_[k].time > limit) continue;
-          sum += options_[k].size * share(i, options_[k].size, rule);
-          break;
-        }
+        const Option* option = first_in_time[i];
+        if (option != nullptr) sum += option->size * share(i, *option, rule);
       }
       return sum;
     };
@@ -427,6 +437,7 @@ class StepBound {
 
   const Problem& problem_;
   double fixed_;
+  bool is_plain_;     // every bundle is one item
   double speed_ = 0;  // of all ranks
   double fastest_speed_ = 1;
   std::vector<std::size_t> begin_;  // of the options of each bundle
