@@ -4,6 +4,8 @@
 #include <limits>
 #include <numeric>
 
+#include "isochron/plan/slots.h"
+
 namespace isochron {
 
 namespace {
@@ -21,7 +23,9 @@ bool fits_by_sum(const Problem& problem) {
 }  // namespace
 
 SlotPlaces::SlotPlaces(const Problem& problem)
-    : problem_(problem), is_simple_(fits_by_sum(problem)) {}
+    : problem_(problem),
+      is_simple_(fits_by_sum(problem)),
+      is_alike_(!problem.has_speeds() && has_one_price(problem)) {}
 
 std::vector<std::int32_t> SlotPlaces::find(const std::vector<std::int32_t>& sizes) const {
   std::vector<std::size_t> order(sizes.size());
@@ -55,6 +59,32 @@ std::vector<std::int32_t> SlotPlaces::find(const std::vector<std::int32_t>& size
     for (std::int32_t r = best; r < best + size; ++r) is_taken[static_cast<std::size_t>(r)] = true;
   }
   return places;
+}
+
+bool SlotPlaces::holds(const std::vector<PackedGroup>& groups, const PackedGroup& more) const {
+  std::vector<std::int32_t> sizes;
+  for (const PackedGroup& group : groups) sizes.push_back(group.size);
+  sizes.push_back(more.size);
+  return !find(sizes).empty();
+}
+
+std::pair<std::vector<DraftGroup>, Nanoseconds> SlotPlaces::placed(const PackedSlot& slot) const {
+  std::vector<std::int32_t> sizes;
+  for (const PackedGroup& group : slot.groups) sizes.push_back(group.size);
+  const std::vector<std::int32_t> places = find(sizes);
+  std::vector<DraftGroup> groups;
+  Nanoseconds slowest = 0;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    groups.push_back(
+        {.ranks = {.first = places[i], .size = sizes[i]}, .items = slot.groups[i].items});
+    slowest = std::max(slowest, group_time(problem_, groups.back()));
+  }
+  return {std::move(groups), slowest};
+}
+
+void SlotPlaces::settle(std::vector<PackedSlot>& slots) const {
+  if (is_alike_) return;
+  for (PackedSlot& slot : slots) slot.time = placed(slot).second;
 }
 
 // One after the other, in this order: fits where groups may start anywhere.
