@@ -172,7 +172,6 @@ std::vector<PackedSlot> SlotBuilder::build_in_turn(const std::vector<ItemId>& it
   return slots;
 }
 
-// What every cell gets of items, if they fill as many slots as their tokens need.
 Nanoseconds SlotBuilder::even_share(const std::vector<ItemId>& items, std::size_t base) const {
   double sum = 0;
   Tokens tokens = 0;

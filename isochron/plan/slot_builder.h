@@ -38,13 +38,15 @@ class SlotBuilder {
   [[nodiscard]] std::vector<PackedSlot> build(const std::vector<ItemId>& items,
                                               const SlotRecipe& recipe, std::int64_t& work) const;
 
+  // What every cell gets of items, if they fill as many slots as their tokens need.
+  [[nodiscard]] Nanoseconds even_share(const std::vector<ItemId>& items, std::size_t base) const;
+
  private:
   std::vector<PackedGroup> pack(const std::vector<ItemId>& items, const SlotRecipe& recipe,
                                 std::int64_t& work) const;
   std::vector<PackedSlot> arrange(std::vector<PackedGroup> groups) const;
   std::vector<PackedSlot> build_in_turn(const std::vector<ItemId>& items, const SlotRecipe& recipe,
                                         std::int64_t& work) const;
-  Nanoseconds even_share(const std::vector<ItemId>& items, std::size_t base) const;
   std::vector<PackedSlot> with_rest_apart(const std::vector<PackedSlot>& slots,
                                           const std::vector<ItemId>& items,
                                           const SlotRecipe& recipe, std::int64_t& work) const;

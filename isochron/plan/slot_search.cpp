@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "isochron/core/random.h"
 #include "isochron/plan/slot_builder.h"
+#include "isochron/plan/tight_slots.h"
 
 namespace isochron {
 
@@ -26,7 +28,8 @@ class SlotSearch {
         bound_(bound),
         items_(problem),
         places_(problem),
-        builder_(items_, places_) {}
+        builder_(items_, places_),
+        tight_(items_, places_, builder_) {}
 
   SlotDraft within(Nanoseconds limit, std::int32_t base, PackCare care) {
     const auto sizes = problem_.sizes();
@@ -58,12 +61,21 @@ class SlotSearch {
     }
   }
 
+  // What a micro-batch full of average tokens takes.
+  double full_time() const {
+    return items_.total_area() * static_cast<double>(problem_.capacity()) / items_.total_tokens();
+  }
+
+  // Long items set the pace of their slots; with many slots that is all there is to choose.
+  bool has_many_slots() const {
+    return std::ceil(items_.total_area() / problem_.num_ranks() / full_time()) > 6;
+  }
+
   // Limits worth trying: what the longest items take on groups of every size, what the work takes
   // in m even slots, and multiples of what a slot full of tokens takes.
   std::vector<SlotRecipe> recipes() const {
     const auto sizes = problem_.sizes();
-    const double full =
-        items_.total_area() * static_cast<double>(problem_.capacity()) / items_.total_tokens();
+    const double full = full_time();
     const double whole = items_.total_area() / problem_.num_ranks();
     std::vector<SlotRecipe> result;
     Nanoseconds longest = 0;
@@ -81,14 +93,12 @@ class SlotSearch {
       if (!is_known) result.push_back({.limit = clamped, .idle = idle});
     };
     const double fewest = std::max(1.0, std::ceil(whole / full));
-    // Long items set the pace of their slots; with many slots that is all there is to choose.
-    const bool has_many_slots = fewest > 6;
     for (const double factor : {8.0, 2.5, 1.8}) {
       const auto limit = static_cast<Nanoseconds>(full * factor) + items_.fixed(0);
-      if (factor < 8.0 && (limit >= longest || has_many_slots)) continue;
+      if (factor < 8.0 && (limit >= longest || has_many_slots())) continue;
       result.push_back({.limit = std::min(limit, longest), .wide = Wide::in_turn});
     }
-    if (has_many_slots) {
+    if (has_many_slots()) {
       add(full * 8.0, Idle::filled);
       return result;
     }
@@ -132,23 +142,10 @@ class SlotSearch {
                               {.limit = never, .idle = Idle::spread, .is_last = true}, work));
       if (time_ <= good_enough()) return;
     }
-    std::vector<std::pair<Nanoseconds, SlotRecipe>> tried;
-    for (SlotRecipe recipe : recipes()) {
-      if (tried.size() > 3 && work <= 0) break;
-      recipe.is_quick = true;
-      std::vector<PackedSlot> slots = builder_.build(items_.dearest(), recipe, work);
-      places_.settle(slots);
-      tried.emplace_back(total_time(slots), recipe);
-      consider(std::move(slots));
-      if (time_ <= good_enough()) return;
-    }
-    std::stable_sort(tried.begin(), tried.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (std::size_t i = 0; i < std::min<std::size_t>(3, tried.size()); ++i) {
-      tried[i].second.is_quick = false;
-      consider(builder_.build(items_.dearest(), tried[i].second, work));
-      if (time_ <= good_enough()) return;
-    }
+    if (has_many_slots()) start_tight(work);
+    start_by_recipes(work);
+    if (!has_many_slots()) start_tight(work);
+    if (time_ <= good_enough()) return;
     // All in groups of one larger size, where that may be shorter: few sequences on many ranks.
     for (std::size_t base = 1; base < sizes.size(); ++base) {
       if (problem_.num_ranks() % sizes[base] != 0) continue;
@@ -163,15 +160,149 @@ class SlotSearch {
     }
   }
 
-  // Pools a few slots, builds them anew for a random limit, keeps what is not longer.
+  void start_by_recipes(std::int64_t& work) {
+    std::vector<std::pair<Nanoseconds, SlotRecipe>> tried;
+    for (SlotRecipe recipe : recipes()) {
+      if (tried.size() > 3 && work <= 0) break;
+      recipe.is_quick = true;
+      std::vector<PackedSlot> slots = builder_.build(items_.dearest(), recipe, work);
+      places_.settle(slots);
+      tried.emplace_back(total_time(slots), recipe);
+      consider(std::move(slots));
+      if (time_ <= good_enough()) return;
+    }
+    std::stable_sort(tried.begin(), tried.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    tried.resize(std::min<std::size_t>(3, tried.size()));
+    for (auto& [time, recipe] : tried) {
+      if (!is_promising(time)) break;
+      recipe.is_quick = false;
+      consider(builder_.build(items_.dearest(), recipe, work));
+      if (time_ <= good_enough()) return;
+    }
+  }
+
+  // Slots built one by one: the best of several ways, with its shortest slots in larger cells.
+  void start_tight(std::int64_t& work) {
+    std::vector<std::pair<Nanoseconds, TightRecipe>> tried;
+    for (const auto& [num_lengths, grain] : {std::pair(2, 9), {1, 9}, {2, 6}, {2, 12}}) {
+      if (tried.size() > 1 && work <= 0) break;
+      const TightRecipe recipe{.num_lengths = num_lengths, .grain = grain, .is_quick = true};
+      std::vector<PackedSlot> slots = tight_.build(items_.dearest(), recipe, work);
+      places_.settle(slots);
+      tried.emplace_back(total_time(slots), recipe);
+    }
+    std::stable_sort(tried.begin(), tried.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    tried.resize(2);
+    for (auto& [time, recipe] : tried) {
+      if (!is_promising(time)) break;
+      recipe.is_quick = false;
+      std::vector<PackedSlot> slots = tight_.build(items_.dearest(), recipe, work);
+      places_.settle(slots);
+      regroup_shortest(slots, work);
+      consider(std::move(slots));
+      if (time_ <= good_enough()) return;
+    }
+  }
+
+  // Whether what is rough so far may become the best.
+  bool is_promising(Nanoseconds rough) const {
+    return time_ == never || rough < time_ + (time_ >> 7);
+  }
+
+  std::vector<ItemId> items_of(std::span<const PackedSlot> slots) const {
+    std::vector<ItemId> items;  // dearest first
+    for (const PackedSlot& slot : slots) {
+      for (const PackedGroup& group : slot.groups) {
+        items.insert(items.end(), group.items.begin(), group.items.end());
+      }
+    }
+    std::sort(items.begin(), items.end(),
+              [&](ItemId a, ItemId b) { return items_.position(a) < items_.position(b); });
+    return items;
+  }
+
+  bool holds(std::size_t base, const std::vector<ItemId>& items) const {
+    return problem_.num_ranks() % problem_.sizes()[base] == 0 &&
+           std::all_of(items.begin(), items.end(), [&](ItemId item) {
+             return items_.smallest_from(base, item) < items_.num_places();
+           });
+  }
+
+  // The last slots got what was left, of much the same size: larger cells hold more of it, and
+  // balance it better.
+  void regroup_shortest(std::vector<PackedSlot>& slots, std::int64_t& work) const {
+    constexpr std::size_t most_slots = 5;
+    constexpr std::size_t most_sizes = 4;
+    for (std::size_t count = 2; count <= std::min(most_slots, slots.size()); ++count) {
+      std::stable_sort(slots.begin(), slots.end(),
+                       [](const PackedSlot& a, const PackedSlot& b) { return a.time > b.time; });
+      const auto first = slots.end() - static_cast<std::ptrdiff_t>(count);
+      const std::vector<ItemId> items = items_of({first, slots.end()});
+      std::vector<PackedSlot> best(first, slots.end());
+      for (std::size_t base = 0; base < std::min(most_sizes, items_.num_places()); ++base) {
+        if (!holds(base, items)) continue;
+        std::vector<PackedSlot> fresh =
+            tight_.build(items, {.base = base, .num_lengths = 1, .is_quick = true}, work);
+        places_.settle(fresh);
+        if (total_time(fresh) < total_time(best)) best = std::move(fresh);
+      }
+      slots.erase(first, slots.end());
+      for (PackedSlot& slot : best) slots.push_back(std::move(slot));
+    }
+  }
+
+  // Time of all ranks that does no work, as if every item had the smallest group that holds it.
+  double waste_of(const PackedSlot& slot) const {
+    double useful = 0;
+    for (const PackedGroup& group : slot.groups) {
+      for (const ItemId item : group.items) useful += items_.least_area(item);
+    }
+    return static_cast<double>(slot.time) * problem_.num_ranks() - useful;
+  }
+
+  // Pools a few slots, the wasteful ones more often, builds them anew by a random recipe, keeps
+  // what is not longer.
   void improve(std::int64_t& work) {
     Random random(1);
+    std::vector<double> wastes;
+    std::vector<bool> is_sink;
+    const auto sinks_of = [&](const PackedSlot& slot) {
+      std::size_t fewest = slot.groups.empty() ? 0 : 100;
+      for (const PackedGroup& group : slot.groups) {
+        if (group.time > slot.time - (slot.time >> 7))
+          fewest = std::min(fewest, group.items.size());
+      }
+      return fewest > 1;
+    };
+    for (const PackedSlot& slot : slots_) {
+      wastes.push_back(waste_of(slot));
+      is_sink.push_back(sinks_of(slot));
+    }
     while (work > 0 && time_ > good_enough()) {
-      const std::size_t pool = std::min<std::size_t>(slots_.size(), 1 + random.below(3));
+      const std::size_t pool = std::min<std::size_t>(slots_.size(), 1 + random.below(4));
       std::vector<std::size_t> chosen;
+      if (random.below(8) != 0) {
+        // What can get shorter by a little: its longest group holds several items.
+        std::vector<std::size_t> sinks;
+        for (std::size_t i = 0; i < slots_.size(); ++i) {
+          if (is_sink[i]) sinks.push_back(i);
+        }
+        if (!sinks.empty()) chosen.push_back(sinks[random.below(sinks.size())]);
+      }
       while (chosen.size() < pool) {
         const auto index = static_cast<std::size_t>(random.below(slots_.size()));
-        if (std::find(chosen.begin(), chosen.end(), index) == chosen.end()) chosen.push_back(index);
+        const auto other = static_cast<std::size_t>(random.below(slots_.size()));
+        const std::size_t pick = wastes[index] >= wastes[other] ? index : other;
+        const auto is_chosen = [&](std::size_t i) {
+          return std::find(chosen.begin(), chosen.end(), i) != chosen.end();
+        };
+        if (!is_chosen(pick)) {
+          chosen.push_back(pick);
+        } else if (!is_chosen(index)) {
+          chosen.push_back(index);
+        }
       }
       std::vector<ItemId> items;
       Nanoseconds before = 0;
@@ -186,21 +317,35 @@ class SlotSearch {
       std::sort(items.begin(), items.end(),
                 [&](ItemId a, ItemId b) { return items_.position(a) < items_.position(b); });
       const double mean = static_cast<double>(before) / static_cast<double>(pool);
-      const double factor = 0.75 + 0.3 * random.unit();
-      const auto limit = static_cast<Nanoseconds>(
-          factor * (random.below(2) == 0 ? mean : static_cast<double>(longest)));
-      const SlotRecipe recipe{.limit = std::max<Nanoseconds>(1, limit),
-                              .idle = random.below(2) == 0 ? Idle::filled : Idle::spread,
-                              .wide = random.below(3) == 0 ? Wide::in_turn : Wide::at_once};
-      std::vector<PackedSlot> fresh = builder_.build(items, recipe, work);
+      const bool is_tight = random.below(4) != 0;
+      std::vector<PackedSlot> fresh;
+      if (is_tight) {
+        const TightRecipe recipe{.num_lengths = static_cast<std::int32_t>(1 + random.below(3)),
+                                 .grain = static_cast<std::int32_t>(6 + random.below(8))};
+        fresh = tight_.build(items, recipe, work);
+      } else {
+        const double factor = 0.75 + 0.3 * random.unit();
+        const auto limit = static_cast<Nanoseconds>(
+            factor * (random.below(2) == 0 ? mean : static_cast<double>(longest)));
+        const SlotRecipe recipe{.limit = std::max<Nanoseconds>(1, limit),
+                                .idle = random.below(2) == 0 ? Idle::filled : Idle::spread,
+                                .wide = random.below(3) == 0 ? Wide::in_turn : Wide::at_once};
+        fresh = builder_.build(items, recipe, work);
+      }
       places_.settle(fresh);
       const Nanoseconds after = total_time(fresh);
       if (after > before) continue;
       std::sort(chosen.begin(), chosen.end(), std::greater<>());
       for (const std::size_t index : chosen) {
         slots_.erase(slots_.begin() + static_cast<std::ptrdiff_t>(index));
+        wastes.erase(wastes.begin() + static_cast<std::ptrdiff_t>(index));
+        is_sink.erase(is_sink.begin() + static_cast<std::ptrdiff_t>(index));
       }
-      for (PackedSlot& slot : fresh) slots_.push_back(std::move(slot));
+      for (PackedSlot& slot : fresh) {
+        wastes.push_back(waste_of(slot));
+        is_sink.push_back(sinks_of(slot));
+        slots_.push_back(std::move(slot));
+      }
       time_ += after - before;
     }
   }
@@ -220,6 +365,7 @@ class SlotSearch {
   SlotItems items_;
   SlotPlaces places_;
   SlotBuilder builder_;
+  TightSlots tight_;
   std::vector<PackedSlot> slots_;
   Nanoseconds time_ = never;
 };

@@ -1,0 +1,288 @@
+// Slot by slot, as long as the longest item that is left takes on a group of some size.
+//
+// Beside it stand the items that need wide groups too, those that come closest to its end first.
+// What time they leave, and then cell after cell, is filled with the dearest items that fit, the
+// last two of which are exchanged for the pair that leaves least. Of several sizes for the longest
+// item the one counts whose slot gets most done for its time. What needs neither wide groups nor
+// longer slots than an even share is spread in the end.
+
+#include "isochron/plan/tight_slots.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+namespace isochron {
+
+namespace {
+
+constexpr std::int32_t none = -1;
+
+}  // namespace
+
+// Items that are left, dearest first; some are taken for a while.
+class TightSlots::Pool {
+ public:
+  Pool(const SlotItems& items, const std::vector<ItemId>& left)
+      : items_(items), left_(left), words_(left.size() / 64 + 1, ~std::uint64_t{0}) {
+    words_.back() = (std::uint64_t{1} << (left.size() % 64)) - 1;
+  }
+
+  [[nodiscard]] ItemId item(std::int32_t index) const {
+    return left_[static_cast<std::size_t>(index)];
+  }
+  [[nodiscard]] bool has(std::int32_t index) const {
+    return (words_[static_cast<std::size_t>(index) / 64] >> (index % 64) & 1) != 0;
+  }
+  void take(std::int32_t index) {
+    words_[static_cast<std::size_t>(index) / 64] &= ~(std::uint64_t{1} << (index % 64));
+  }
+  void give(std::int32_t index) {
+    words_[static_cast<std::size_t>(index) / 64] |= std::uint64_t{1} << (index % 64);
+  }
+
+  // The first one from `index` on that is not taken.
+  [[nodiscard]] std::int32_t next(std::int32_t index) const {
+    auto word = static_cast<std::size_t>(index) / 64;
+    if (word >= words_.size()) return none;
+    std::uint64_t bits = words_[word] & ~std::uint64_t{0} << (index % 64);
+    while (bits == 0) {
+      if (++word == words_.size()) return none;
+      bits = words_[word];
+    }
+    return static_cast<std::int32_t>(word * 64) + std::countr_zero(bits);
+  }
+
+  // The first from `index` on that a group of this place with so much room takes.
+  [[nodiscard]] std::int32_t first_within(std::size_t place, std::int32_t index, Nanoseconds time,
+                                          Tokens tokens, std::int32_t seats) const {
+    const Problem& problem = items_.problem();
+    const std::int32_t size = problem.sizes()[place];
+    const auto fits = [&](ItemId item) {
+      return items_.cost(place, item) <= time && problem.tokens(size, item) <= tokens;
+    };
+    std::int32_t low = index;
+    auto high = static_cast<std::int32_t>(left_.size());
+    while (low < high) {
+      const std::int32_t middle = low + (high - low) / 2;
+      if (fits(item(middle))) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+    // Costs on larger groups, and tokens, need not have the order of costs on the smallest.
+    constexpr int max_tries = 4;
+    for (int tries = 0; tries < max_tries; ++tries) {
+      low = next(low);
+      if (low == none) return none;
+      const ItemId found = item(low);
+      if (fits(found) && !problem.is_alone(found) && problem.num_sequences(found) <= seats) {
+        return low;
+      }
+      ++low;
+    }
+    return none;
+  }
+
+ private:
+  const SlotItems& items_;
+  const std::vector<ItemId>& left_;
+  std::vector<std::uint64_t> words_;
+};
+
+struct TightSlots::Trial {
+  PackedSlot slot = {};
+  double useful = 0;  // areas of its items
+};
+
+TightSlots::TightSlots(const SlotItems& items, const SlotPlaces& places, const SlotBuilder& builder)
+    : items_(items), problem_(items.problem()), places_(places), builder_(builder) {}
+
+std::vector<PackedSlot> TightSlots::build(const std::vector<ItemId>& items,
+                                          const TightRecipe& recipe, std::int64_t& work) const {
+  const auto sizes = problem_.sizes();
+  struct Entry {
+    Nanoseconds time;
+    std::size_t place;
+    ItemId item;
+  };
+  std::vector<Entry> entries;  // longest first
+  for (const ItemId item : items) {
+    const std::size_t place = items_.smallest_from(recipe.base, item);
+    entries.push_back({items_.cost(place, item) + items_.fixed(place), place, item});
+  }
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const Entry& a, const Entry& b) { return a.time > b.time; });
+  std::vector<bool> is_used(items_.dearest().size(), false);
+  std::vector<ItemId> left = items;
+  std::vector<PackedSlot> slots;
+  std::size_t longest = 0;
+  const double ranks = problem_.num_ranks();
+  while (!left.empty()) {
+    while (is_used[static_cast<std::size_t>(entries[longest].item)]) ++longest;
+    const Entry& entry = entries[longest];
+    const bool is_narrow = std::all_of(left.begin(), left.end(), [&](ItemId item) {
+      return items_.smallest_from(recipe.base, item) == recipe.base && !problem_.is_alone(item);
+    });
+    if (is_narrow &&
+        items_.cost(recipe.base, left.front()) <= builder_.even_share(left, recipe.base)) {
+      break;
+    }
+    constexpr double good_share = 0.99;
+    Trial best;
+    double best_share = -1;
+    std::int32_t num_tried = 0;
+    for (std::size_t place = entry.place;
+         place < sizes.size() && num_tried < recipe.num_lengths && best_share < good_share;
+         ++place) {
+      if (!problem_.item_fits(sizes[place], entry.item)) continue;
+      const Nanoseconds time = items_.cost(place, entry.item) + items_.fixed(place);
+      if (num_tried > 0 && time >= best.slot.time) break;
+      ++num_tried;
+      Trial trial = try_slot(left, recipe, entry.item, place, work);
+      const double share = trial.useful / (ranks * static_cast<double>(trial.slot.time));
+      if (share > best_share) {
+        best_share = share;
+        best = std::move(trial);
+      }
+    }
+    for (const PackedGroup& group : best.slot.groups) {
+      for (const ItemId item : group.items) is_used[static_cast<std::size_t>(item)] = true;
+    }
+    std::erase_if(left, [&](ItemId item) { return is_used[static_cast<std::size_t>(item)]; });
+    slots.push_back(std::move(best.slot));
+  }
+  if (!left.empty()) {
+    const SlotRecipe rest{.base = recipe.base,
+                          .limit = std::numeric_limits<Nanoseconds>::max(),
+                          .idle = SlotRecipe::Idle::spread,
+                          .is_quick = recipe.is_quick};
+    for (PackedSlot& slot : builder_.build(left, rest, work)) slots.push_back(std::move(slot));
+  }
+  return slots;
+}
+
+// A slot as long as the longest item takes at a place.
+TightSlots::Trial TightSlots::try_slot(const std::vector<ItemId>& left, const TightRecipe& recipe,
+                                       ItemId longest, std::size_t place,
+                                       std::int64_t& work) const {
+  const auto sizes = problem_.sizes();
+  const std::size_t base = recipe.base;
+  const Nanoseconds length = items_.cost(place, longest) + items_.fixed(place);
+  struct Entry {
+    Nanoseconds time;
+    std::size_t place;
+    std::int32_t index;
+  };
+  std::vector<Entry> wide;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    const ItemId item = left[i];
+    if (item == longest) {
+      wide.push_back({length, place, static_cast<std::int32_t>(i)});
+      continue;
+    }
+    const std::size_t at = items_.smallest_within(base, length, item);
+    if (at == base) {
+      if (wide.empty() || items_.position(item) > items_.position(longest)) break;
+      continue;
+    }
+    const Nanoseconds time = items_.cost(at, item) + items_.fixed(at);
+    if (time <= length) wide.push_back({time, at, static_cast<std::int32_t>(i)});
+  }
+  work -= static_cast<std::int64_t>(wide.size());
+  std::stable_sort(wide.begin(), wide.end(), [&](const Entry& a, const Entry& b) {
+    const bool is_a = left[static_cast<std::size_t>(a.index)] == longest;
+    const bool is_b = left[static_cast<std::size_t>(b.index)] == longest;
+    return is_a != is_b ? is_a : a.time > b.time;
+  });
+  Pool pool(items_, left);
+  Trial trial;
+  std::vector<PackedGroup>& groups = trial.slot.groups;
+  std::int32_t room = problem_.num_ranks();
+  for (const Entry& entry : wide) {
+    if (room < sizes[base]) break;
+    if (sizes[entry.place] > room) continue;
+    if (!places_.is_simple() && !places_.holds(groups, items_.group_at(entry.place))) continue;
+    groups.push_back(items_.group_at(entry.place));
+    items_.put(groups.back(), pool.item(entry.index));
+    pool.take(entry.index);
+    room -= sizes[entry.place];
+  }
+  for (PackedGroup& group : groups) {
+    if (!problem_.is_alone(group.items.front())) fill(group, length, recipe.grain, pool);
+  }
+  for (; room >= sizes[base]; room -= sizes[base]) {
+    if (!places_.is_simple() && !places_.holds(groups, items_.group_at(base))) break;
+    PackedGroup group = items_.group_at(base);
+    fill(group, length, recipe.grain, pool);
+    if (group.items.empty()) break;
+    groups.push_back(std::move(group));
+  }
+  for (const PackedGroup& group : groups) {
+    trial.slot.time = std::max(trial.slot.time, group.time);
+    work -= static_cast<std::int64_t>(group.items.size());
+    for (const ItemId item : group.items) trial.useful += items_.least_area(item);
+  }
+  trial.slot.room = trial.slot.time;
+  return trial;
+}
+
+// Fills a group up to a length: dearest first, then the best pair in place of the last two.
+void TightSlots::fill(PackedGroup& group, Nanoseconds length, std::int32_t grain,
+                      Pool& pool) const {
+  const auto place = static_cast<std::size_t>(group.place);
+  const std::int32_t max_sequences = problem_.options().max_sequences;
+  const Tokens capacity = problem_.capacity() * group.size;
+  std::int32_t seats = max_sequences > 0 ? max_sequences - group.num_sequences
+                                         : std::numeric_limits<std::int32_t>::max();
+  Nanoseconds time = length - group.time;
+  Tokens tokens = capacity - group.tokens;
+  std::vector<std::int32_t> taken;
+  const auto change = [&](std::int32_t index, int sign) {
+    const ItemId item = pool.item(index);
+    time -= sign * items_.cost(place, item);
+    tokens -= sign * problem_.tokens(group.size, item);
+    if (max_sequences > 0) seats -= sign * problem_.num_sequences(item);
+  };
+  for (std::int32_t index = 0;;) {
+    index = pool.first_within(place, index, time, tokens, seats);
+    if (index == none) break;
+    change(index, 1);
+    pool.take(index);
+    taken.push_back(index);
+  }
+  if (!taken.empty() && time > length >> grain) {
+    std::vector<std::int32_t> best(taken.end() - std::min<std::ptrdiff_t>(2, std::ssize(taken)),
+                                   taken.end());
+    taken.resize(taken.size() - best.size());
+    Nanoseconds least = time;
+    for (const std::int32_t index : best) {
+      change(index, -1);
+      pool.give(index);
+    }
+    constexpr int max_firsts = 24;
+    std::int32_t first = 0;
+    for (int tries = 0; tries < max_firsts && least > length >> grain; ++tries, ++first) {
+      first = pool.first_within(place, first, time, tokens, seats);
+      if (first == none) break;
+      change(first, 1);
+      const std::int32_t second = pool.first_within(place, first + 1, time, tokens, seats);
+      Nanoseconds rest = time;
+      if (second != none) rest -= items_.cost(place, pool.item(second));
+      if (rest < least) {
+        least = rest;
+        best.assign(1, first);
+        if (second != none) best.push_back(second);
+      }
+      change(first, -1);
+    }
+    for (const std::int32_t index : best) {
+      pool.take(index);
+      taken.push_back(index);
+    }
+  }
+  for (const std::int32_t index : taken) items_.put(group, pool.item(index));
+}
+
+}  // namespace isochron
