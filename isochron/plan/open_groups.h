@@ -30,7 +30,7 @@ class OpenGroups {
     const Problem& problem = items_.problem();
     const std::int32_t size = problem.sizes()[place];
     const std::int32_t max_sequences = problem.options().max_sequences;
-    const Tokens tokens = problem.tokens(size, item);
+    const Tokens tokens = items_.tokens(place, item);
     const Nanoseconds time = items_.cost(place, item);
     const auto needs = std::min(
         time, static_cast<Nanoseconds>(static_cast<double>(tokens) / size * items_.lightest()));

@@ -23,7 +23,6 @@ namespace {
 constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max();
 
 using Idle = SlotRecipe::Idle;
-using Wide = SlotRecipe::Wide;
 
 }  // namespace
 
@@ -32,7 +31,6 @@ SlotBuilder::SlotBuilder(const SlotItems& items, const SlotPlaces& places)
 
 std::vector<PackedSlot> SlotBuilder::build(const std::vector<ItemId>& items,
                                            const SlotRecipe& recipe, std::int64_t& work) const {
-  if (recipe.wide == Wide::in_turn) return build_in_turn(items, recipe, work);
   std::vector<ItemId> wide;
   std::vector<ItemId> narrow;
   for (const ItemId item : items) {
@@ -112,72 +110,12 @@ std::vector<PackedSlot> SlotBuilder::arrange(std::vector<PackedGroup> groups) co
   return slots;
 }
 
-// Slot by slot: the items that take longest alone stand side by side, all that is left fills the
-// time that they leave. Ends when what is left needs no wide group and no longer slots.
-std::vector<PackedSlot> SlotBuilder::build_in_turn(const std::vector<ItemId>& items,
-                                                   const SlotRecipe& recipe,
-                                                   std::int64_t& work) const {
-  const auto sizes = problem_.sizes();
-  struct Entry {
-    Nanoseconds time;
-    std::size_t place;
-    ItemId item;
-  };
-  std::vector<Entry> entries;  // longest first
-  for (const ItemId item : items) {
-    const std::size_t place = items_.smallest_within(recipe.base, recipe.limit, item);
-    entries.push_back({items_.cost(place, item) + items_.fixed(place), place, item});
-  }
-  std::stable_sort(entries.begin(), entries.end(),
-                   [](const Entry& a, const Entry& b) { return a.time > b.time; });
-  std::vector<bool> is_used(items_.dearest().size(), false);
-  std::vector<ItemId> left = items;  // dearest first
-  std::vector<PackedSlot> slots;
-  while (!left.empty()) {
-    const bool is_narrow = std::all_of(left.begin(), left.end(), [&](ItemId item) {
-      return items_.smallest_from(recipe.base, item) == recipe.base && !problem_.is_alone(item);
-    });
-    if (is_narrow && items_.cost(recipe.base, left.front()) <= even_share(left, recipe.base)) break;
-    std::vector<PackedSlot> slot(1);
-    std::int32_t room = problem_.num_ranks();
-    for (const Entry& entry : entries) {
-      if (room < sizes.front()) break;
-      if (is_used[static_cast<std::size_t>(entry.item)] || sizes[entry.place] > room) continue;
-      if (!places_.is_simple() && !places_.holds(slot[0].groups, items_.group_at(entry.place)))
-        continue;
-      is_used[static_cast<std::size_t>(entry.item)] = true;
-      PackedGroup group = items_.group_at(entry.place);
-      items_.put(group, entry.item);
-      slot[0].time = std::max(slot[0].time, group.time);
-      slot[0].groups.push_back(std::move(group));
-      room -= sizes[entry.place];
-    }
-    slot[0].room = slot[0].time;
-    std::erase_if(left, [&](ItemId item) { return is_used[static_cast<std::size_t>(item)]; });
-    std::erase_if(
-        entries, [&](const Entry& entry) { return is_used[static_cast<std::size_t>(entry.item)]; });
-    left = fill(slot, left, {.base = recipe.base, .idle = Idle::spread}, work);
-    for (const PackedGroup& group : slot[0].groups) {
-      for (const ItemId item : group.items) is_used[static_cast<std::size_t>(item)] = true;
-    }
-    slots.push_back(std::move(slot[0]));
-  }
-  if (!left.empty()) {
-    SlotRecipe rest = recipe;
-    rest.wide = Wide::at_once;
-    rest.idle = Idle::spread;
-    rest.limit = never;
-    for (PackedSlot& slot : build(left, rest, work)) slots.push_back(std::move(slot));
-  }
-  return slots;
-}
-
 Nanoseconds SlotBuilder::even_share(const std::vector<ItemId>& items, std::size_t base) const {
   double sum = 0;
   Tokens tokens = 0;
   for (const ItemId item : items) {
     sum += static_cast<double>(items_.cost(base, item));
-    tokens += problem_.tokens(problem_.sizes()[base], item);
+    tokens += items_.tokens(base, item);
   }
   const Tokens room = problem_.capacity() * problem_.num_ranks();
   const Tokens slots = (tokens + room - 1) / room;
@@ -195,7 +133,7 @@ std::vector<PackedSlot> SlotBuilder::with_rest_apart(const std::vector<PackedSlo
   Tokens tokens = 0;
   for (const ItemId item : items) {
     sum += static_cast<double>(items_.cost(recipe.base, item));
-    tokens += problem_.tokens(problem_.sizes()[recipe.base], item);
+    tokens += items_.tokens(recipe.base, item);
   }
   const double mean = sum * problem_.sizes()[recipe.base] / problem_.num_ranks();
   const Tokens room = problem_.capacity() * problem_.num_ranks();
@@ -299,7 +237,7 @@ void SlotBuilder::spread(std::vector<PackedSlot>& slots, const std::vector<ItemI
   Tokens volume = 0;
   for (const ItemId item : items) {
     costs.push_back(items_.cost(recipe.base, item));
-    tokens.push_back(problem_.tokens(size, item));
+    tokens.push_back(items_.tokens(recipe.base, item));
     sequences.push_back(problem_.num_sequences(item));
     volume += tokens.back();
   }

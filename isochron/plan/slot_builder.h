@@ -15,16 +15,10 @@ struct SlotRecipe {
     filled,  // item by item, as long as the slot does not get longer
     spread,  // evenly, together with further slots
   };
-  // How what needs wide groups comes into slots.
-  enum class Wide {
-    at_once,  // packed first, then sorted into slots
-    in_turn,  // slot by slot: the longest that are left, then what fills the time they leave
-  };
 
   std::size_t base = 0;   // place of the size of cells: items that fit it need no wide group
   Nanoseconds limit = 0;  // that groups keep where they can
   Idle idle = Idle::filled;
-  Wide wide = Wide::at_once;
   bool is_quick = false;  // a rough answer, to compare limits by
   bool is_last = false;   // spreads what is left as it is
 };
@@ -45,8 +39,6 @@ class SlotBuilder {
   std::vector<PackedGroup> pack(const std::vector<ItemId>& items, const SlotRecipe& recipe,
                                 std::int64_t& work) const;
   std::vector<PackedSlot> arrange(std::vector<PackedGroup> groups) const;
-  std::vector<PackedSlot> build_in_turn(const std::vector<ItemId>& items, const SlotRecipe& recipe,
-                                        std::int64_t& work) const;
   std::vector<PackedSlot> with_rest_apart(const std::vector<PackedSlot>& slots,
                                           const std::vector<ItemId>& items,
                                           const SlotRecipe& recipe, std::int64_t& work) const;

@@ -17,6 +17,7 @@ SlotItems::SlotItems(const Problem& problem) : problem_(problem) {
   const auto sizes = problem.sizes();
   for (const std::int32_t size : sizes) prices_.push_back(problem.cheapest_price(size));
   const auto count = static_cast<std::size_t>(problem.num_items());
+  known_.resize(sizes.size());
   smallest_.resize(count);
   least_area_.resize(count);
   dearest_.resize(count);
@@ -28,11 +29,11 @@ SlotItems::SlotItems(const Problem& problem) : problem_(problem) {
     while (!problem.item_fits(sizes[place], item)) ++place;
     smallest_[i] = static_cast<std::int32_t>(place);
     const double area = static_cast<double>(cost(place, item)) * sizes[place];
-    const auto tokens = static_cast<double>(problem.tokens(sizes[place], item));
+    const auto item_tokens = static_cast<double>(tokens(place, item));
     least_area_[i] = area;
     total_area_ += area;
-    total_tokens_ += tokens;
-    lightest_ = std::min(lightest_, area / tokens);
+    total_tokens_ += item_tokens;
+    lightest_ = std::min(lightest_, area / item_tokens);
   }
   std::sort(dearest_.begin(), dearest_.end(), [&](ItemId a, ItemId b) {
     return std::pair(-cost(0, a), a) < std::pair(-cost(0, b), b);
@@ -44,7 +45,9 @@ SlotItems::SlotItems(const Problem& problem) : problem_(problem) {
 }
 
 std::size_t SlotItems::smallest_from(std::size_t base, ItemId item) const {
-  auto place = std::max(base, smallest(item));
+  auto place = smallest(item);
+  if (base <= place) return place;
+  place = base;
   // What fits a size may not fit the next, which pads more.
   while (place < prices_.size() && !problem_.item_fits(problem_.sizes()[place], item)) ++place;
   return place;
@@ -85,7 +88,7 @@ PackedGroup SlotItems::group_at(std::size_t place) const {
 void SlotItems::put(PackedGroup& group, ItemId item) const {
   group.items.push_back(item);
   group.time += cost(static_cast<std::size_t>(group.place), item);
-  group.tokens += problem_.tokens(group.size, item);
+  group.tokens += tokens(static_cast<std::size_t>(group.place), item);
   group.num_sequences += problem_.num_sequences(item);
 }
 

@@ -51,7 +51,11 @@ class SlotItems {
   [[nodiscard]] double lightest() const { return lightest_; }
 
   [[nodiscard]] Nanoseconds cost(std::size_t place, ItemId item) const {
-    return problem_.cost(prices_[place], item);
+    return known(place, item).cost;
+  }
+  // Padded tokens.
+  [[nodiscard]] Tokens tokens(std::size_t place, ItemId item) const {
+    return known(place, item).tokens;
   }
   [[nodiscard]] Nanoseconds fixed(std::size_t place) const {
     return problem_.price(prices_[place]).fixed;
@@ -73,8 +77,26 @@ class SlotItems {
   void put(PackedGroup& group, ItemId item) const;
 
  private:
+  struct Known {
+    Nanoseconds cost = -1;  // -1: not known
+    Tokens tokens = 0;
+  };
+
+  // Asked so often that it is kept close by.
+  [[nodiscard]] const Known& known(std::size_t place, ItemId item) const {
+    std::vector<Known>& row = known_[place];
+    if (row.empty()) row.resize(smallest_.size());
+    Known& result = row[static_cast<std::size_t>(item)];
+    if (result.cost < 0) {
+      result = {.cost = problem_.cost(prices_[place], item),
+                .tokens = problem_.tokens(problem_.sizes()[place], item)};
+    }
+    return result;
+  }
+
   const Problem& problem_;
-  std::vector<PriceId> prices_;         // of each size, at its cheapest place
+  std::vector<PriceId> prices_;                    // of each size, at its cheapest place
+  mutable std::vector<std::vector<Known>> known_;  // by place and item
   std::vector<std::int32_t> smallest_;  // place in sizes() of the smallest that holds an item
   std::vector<double> least_area_;      // of each item, on that size
   std::vector<ItemId> dearest_;

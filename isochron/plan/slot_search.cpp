@@ -19,7 +19,6 @@ namespace {
 constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max();
 
 using Idle = SlotRecipe::Idle;
-using Wide = SlotRecipe::Wide;
 
 class SlotSearch {
  public:
@@ -86,18 +85,12 @@ class SlotSearch {
     const auto add = [&](double limit, Idle idle) {
       const Nanoseconds clamped =
           std::clamp<Nanoseconds>(static_cast<Nanoseconds>(limit) + items_.fixed(0), 1, longest);
-      const bool is_known =
-          std::any_of(result.begin(), result.end(), [&](const SlotRecipe& recipe) {
-            return recipe.limit == clamped && recipe.idle == idle && recipe.wide == Wide::at_once;
-          });
+      const bool is_known = std::any_of(
+          result.begin(), result.end(),
+          [&](const SlotRecipe& recipe) { return recipe.limit == clamped && recipe.idle == idle; });
       if (!is_known) result.push_back({.limit = clamped, .idle = idle});
     };
     const double fewest = std::max(1.0, std::ceil(whole / full));
-    for (const double factor : {8.0, 2.5, 1.8}) {
-      const auto limit = static_cast<Nanoseconds>(full * factor) + items_.fixed(0);
-      if (factor < 8.0 && (limit >= longest || has_many_slots())) continue;
-      result.push_back({.limit = std::min(limit, longest), .wide = Wide::in_turn});
-    }
     if (has_many_slots()) {
       add(full * 8.0, Idle::filled);
       return result;
@@ -121,7 +114,6 @@ class SlotSearch {
       for (const Idle idle : {Idle::filled, Idle::spread}) {
         result.push_back({.base = base, .limit = longest, .idle = idle});
       }
-      result.push_back({.base = base, .limit = longest, .wide = Wide::in_turn});
       for (double m = fewest; m < fewest + 2; ++m) {
         const auto limit = static_cast<Nanoseconds>(whole / m * 1.02) + items_.fixed(base);
         result.push_back({.base = base, .limit = limit, .idle = Idle::spread});
@@ -328,8 +320,7 @@ class SlotSearch {
         const auto limit = static_cast<Nanoseconds>(
             factor * (random.below(2) == 0 ? mean : static_cast<double>(longest)));
         const SlotRecipe recipe{.limit = std::max<Nanoseconds>(1, limit),
-                                .idle = random.below(2) == 0 ? Idle::filled : Idle::spread,
-                                .wide = random.below(3) == 0 ? Wide::in_turn : Wide::at_once};
+                                .idle = random.below(2) == 0 ? Idle::filled : Idle::spread};
         fresh = builder_.build(items, recipe, work);
       }
       places_.settle(fresh);

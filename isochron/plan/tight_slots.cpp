@@ -57,9 +57,8 @@ class TightSlots::Pool {
   [[nodiscard]] std::int32_t first_within(std::size_t place, std::int32_t index, Nanoseconds time,
                                           Tokens tokens, std::int32_t seats) const {
     const Problem& problem = items_.problem();
-    const std::int32_t size = problem.sizes()[place];
     const auto fits = [&](ItemId item) {
-      return items_.cost(place, item) <= time && problem.tokens(size, item) <= tokens;
+      return items_.cost(place, item) <= time && items_.tokens(place, item) <= tokens;
     };
     std::int32_t low = index;
     auto high = static_cast<std::int32_t>(left_.size());
@@ -157,7 +156,8 @@ std::vector<PackedSlot> TightSlots::build(const std::vector<ItemId>& items,
     const SlotRecipe rest{.base = recipe.base,
                           .limit = std::numeric_limits<Nanoseconds>::max(),
                           .idle = SlotRecipe::Idle::spread,
-                          .is_quick = recipe.is_quick};
+                          .is_quick = recipe.is_quick,
+                          .is_last = true};
     for (PackedSlot& slot : builder_.build(left, rest, work)) slots.push_back(std::move(slot));
   }
   return slots;
@@ -242,7 +242,7 @@ void TightSlots::fill(PackedGroup& group, Nanoseconds length, std::int32_t grain
   const auto change = [&](std::int32_t index, int sign) {
     const ItemId item = pool.item(index);
     time -= sign * items_.cost(place, item);
-    tokens -= sign * problem_.tokens(group.size, item);
+    tokens -= sign * items_.tokens(place, item);
     if (max_sequences > 0) seats -= sign * problem_.num_sequences(item);
   };
   for (std::int32_t index = 0;;) {
