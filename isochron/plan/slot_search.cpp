@@ -10,6 +10,7 @@
 
 #include "isochron/core/random.h"
 #include "isochron/plan/slot_builder.h"
+#include "isochron/plan/slot_limits.h"
 #include "isochron/plan/tight_slots.h"
 
 namespace isochron {
@@ -95,19 +96,11 @@ class SlotSearch {
       add(full * 8.0, Idle::filled);
       return result;
     }
+    for (const Nanoseconds limit : promising_limits(items_, 6)) {
+      result.push_back({.limit = limit, .idle = Idle::filled});
+    }
     for (const double factor : {8.0, 2.2}) add(full * factor, Idle::filled);
     for (double m = fewest; m < fewest + 3; ++m) add(whole / m * 1.005, Idle::spread);
-    for (std::size_t i = 0; i < std::min<std::size_t>(2, items_.dearest().size()); ++i) {
-      const ItemId item = items_.dearest()[i];
-      for (auto place = items_.smallest(item); place < sizes.size(); ++place) {
-        const auto time =
-            static_cast<double>(items_.cost(place, item) + items_.fixed(place) - items_.fixed(0));
-        if (result.size() < 24 && time < 8 * full && time > whole / (fewest + 3)) {
-          add(time, Idle::filled);
-          add(time, Idle::spread);
-        }
-      }
-    }
     // Larger cells pack their tokens better, which counts where micro-batches cost much.
     for (std::size_t base = 1; base < std::min<std::size_t>(4, sizes.size()); ++base) {
       if (problem_.num_ranks() % sizes[base] != 0 || !items_.holds_all(base)) continue;
