@@ -131,13 +131,16 @@ std::vector<PackedSlot> TightSlots::build(const std::vector<ItemId>& items,
     constexpr double good_share = 0.99;
     Trial best;
     double best_share = -1;
+    Nanoseconds last = 0;
     std::int32_t num_tried = 0;
     for (std::size_t place = entry.place;
          place < sizes.size() && num_tried < recipe.num_lengths && best_share < good_share;
          ++place) {
       if (!problem_.item_fits(sizes[place], entry.item)) continue;
       const Nanoseconds time = items_.cost(place, entry.item) + items_.fixed(place);
-      if (num_tried > 0 && time >= best.slot.time) break;
+      // Of groups of any size, one in a few is enough.
+      if (num_tried > 0 && time > last - last / 16) continue;
+      last = time;
       ++num_tried;
       Trial trial = try_slot(left, recipe, entry.item, place, work);
       const double share = trial.useful / (ranks * static_cast<double>(trial.slot.time));
@@ -199,21 +202,18 @@ TightSlots::Trial TightSlots::try_slot(const std::vector<ItemId>& left, const Ti
   Pool pool(items_, left);
   Trial trial;
   std::vector<PackedGroup>& groups = trial.slot.groups;
-  std::int32_t room = problem_.num_ranks();
+  SlotRoom room(places_, problem_.num_ranks());
   for (const Entry& entry : wide) {
-    if (room < sizes[base]) break;
-    if (sizes[entry.place] > room) continue;
-    if (!places_.is_simple() && !places_.holds(groups, items_.group_at(entry.place))) continue;
+    if (room.num_free() < sizes[base]) break;
+    if (!room.take(sizes[entry.place])) continue;
     groups.push_back(items_.group_at(entry.place));
     items_.put(groups.back(), pool.item(entry.index));
     pool.take(entry.index);
-    room -= sizes[entry.place];
   }
   for (PackedGroup& group : groups) {
     if (!problem_.is_alone(group.items.front())) fill(group, length, recipe.grain, pool);
   }
-  for (; room >= sizes[base]; room -= sizes[base]) {
-    if (!places_.is_simple() && !places_.holds(groups, items_.group_at(base))) break;
+  while (room.take(sizes[base])) {
     PackedGroup group = items_.group_at(base);
     fill(group, length, recipe.grain, pool);
     if (group.items.empty()) break;
