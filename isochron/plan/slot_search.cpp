@@ -170,7 +170,8 @@ class SlotSearch {
   // Slots built one by one: the best of several ways, with its shortest slots in larger cells.
   void start_tight(std::int64_t& work) {
     std::vector<std::pair<Nanoseconds, TightRecipe>> tried;
-    for (const auto& [num_lengths, grain] : {std::pair(2, 9), {1, 9}, {2, 6}, {2, 12}}) {
+    const std::int32_t many = problem_.is_aligned() ? 2 : 6;  // sizes of any number are closer
+    for (const auto& [num_lengths, grain] : {std::pair(many, 9), {1, 9}, {many, 6}, {many, 12}}) {
       if (tried.size() > 1 && work <= 0) break;
       const TightRecipe recipe{.num_lengths = num_lengths, .grain = grain, .is_quick = true};
       std::vector<PackedSlot> slots = tight_.build(items_.dearest(), recipe, work);

@@ -98,37 +98,66 @@ struct TightSlots::Trial {
 TightSlots::TightSlots(const SlotItems& items, const SlotPlaces& places, const SlotBuilder& builder)
     : items_(items), problem_(items.problem()), places_(places), builder_(builder) {}
 
+// What is left to do.
+struct TightSlots::State {
+  std::vector<ItemId> left;         // dearest first
+  std::vector<Entry> longest;       // the same items, longest first
+  std::vector<std::int32_t> index;  // of each item in `left`
+  std::int32_t num_wide = 0;        // items that need more than a cell
+};
+
+TightSlots::State TightSlots::begin(const std::vector<ItemId>& items, std::size_t base) const {
+  State state;
+  state.left = items;
+  state.longest.reserve(items.size());
+  state.index.resize(items_.dearest().size());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const ItemId item = items[i];
+    const std::size_t place = items_.smallest_from(base, item);
+    state.longest.push_back({items_.cost(place, item) + items_.fixed(place), place, item});
+    state.index[static_cast<std::size_t>(item)] = static_cast<std::int32_t>(i);
+    state.num_wide += needs_more(base, item) ? 1 : 0;
+  }
+  std::stable_sort(state.longest.begin(), state.longest.end(),
+                   [](const Entry& a, const Entry& b) { return a.time > b.time; });
+  return state;
+}
+
+bool TightSlots::needs_more(std::size_t base, ItemId item) const {
+  return items_.smallest_from(base, item) > base || problem_.is_alone(item);
+}
+
+// Takes the items of a slot away.
+void TightSlots::remove(const PackedSlot& slot, std::size_t base, State& state) const {
+  for (const PackedGroup& group : slot.groups) {
+    for (const ItemId item : group.items) {
+      state.index[static_cast<std::size_t>(item)] = none;
+      state.num_wide -= needs_more(base, item) ? 1 : 0;
+    }
+  }
+  const auto is_gone = [&](ItemId item) {
+    return state.index[static_cast<std::size_t>(item)] == none;
+  };
+  std::erase_if(state.left, is_gone);
+  std::erase_if(state.longest, [&](const Entry& entry) { return is_gone(entry.item); });
+  for (std::size_t i = 0; i < state.left.size(); ++i) {
+    state.index[static_cast<std::size_t>(state.left[i])] = static_cast<std::int32_t>(i);
+  }
+}
+
 std::vector<PackedSlot> TightSlots::build(const std::vector<ItemId>& items,
                                           const TightRecipe& recipe, std::int64_t& work) const {
   const auto sizes = problem_.sizes();
-  struct Entry {
-    Nanoseconds time;
-    std::size_t place;
-    ItemId item;
-  };
-  std::vector<Entry> entries;  // longest first
-  for (const ItemId item : items) {
-    const std::size_t place = items_.smallest_from(recipe.base, item);
-    entries.push_back({items_.cost(place, item) + items_.fixed(place), place, item});
-  }
-  std::stable_sort(entries.begin(), entries.end(),
-                   [](const Entry& a, const Entry& b) { return a.time > b.time; });
-  std::vector<bool> is_used(items_.dearest().size(), false);
-  std::vector<ItemId> left = items;
-  std::vector<PackedSlot> slots;
-  std::size_t longest = 0;
   const double ranks = problem_.num_ranks();
-  while (!left.empty()) {
-    while (is_used[static_cast<std::size_t>(entries[longest].item)]) ++longest;
-    const Entry& entry = entries[longest];
-    const bool is_narrow = std::all_of(left.begin(), left.end(), [&](ItemId item) {
-      return items_.smallest_from(recipe.base, item) == recipe.base && !problem_.is_alone(item);
-    });
-    if (is_narrow &&
-        items_.cost(recipe.base, left.front()) <= builder_.even_share(left, recipe.base)) {
+  State state = begin(items, recipe.base);
+  std::vector<PackedSlot> slots;
+  while (!state.left.empty()) {
+    if (state.num_wide == 0 && items_.cost(recipe.base, state.left.front()) <=
+                                   builder_.even_share(state.left, recipe.base)) {
       break;
     }
     constexpr double good_share = 0.99;
+    const Entry entry = state.longest.front();
     Trial best;
     double best_share = -1;
     Nanoseconds last = 0;
@@ -139,76 +168,81 @@ std::vector<PackedSlot> TightSlots::build(const std::vector<ItemId>& items,
       if (!problem_.item_fits(sizes[place], entry.item)) continue;
       const Nanoseconds time = items_.cost(place, entry.item) + items_.fixed(place);
       // Of groups of any size, one in a few is enough.
-      if (num_tried > 0 && time > last - last / 16) continue;
+      if (num_tried > 0 && time > last - last / 64) continue;
       last = time;
       ++num_tried;
-      Trial trial = try_slot(left, recipe, entry.item, place, work);
+      Trial trial =
+          try_slot(state, recipe, {.time = time, .place = place, .item = entry.item}, work);
       const double share = trial.useful / (ranks * static_cast<double>(trial.slot.time));
       if (share > best_share) {
         best_share = share;
         best = std::move(trial);
       }
     }
-    for (const PackedGroup& group : best.slot.groups) {
-      for (const ItemId item : group.items) is_used[static_cast<std::size_t>(item)] = true;
-    }
-    std::erase_if(left, [&](ItemId item) { return is_used[static_cast<std::size_t>(item)]; });
+    remove(best.slot, recipe.base, state);
+    work -= static_cast<std::int64_t>(state.left.size() / 8);
     slots.push_back(std::move(best.slot));
   }
-  if (!left.empty()) {
+  if (!state.left.empty()) {
     const SlotRecipe rest{.base = recipe.base,
                           .limit = std::numeric_limits<Nanoseconds>::max(),
                           .idle = SlotRecipe::Idle::spread,
                           .is_quick = recipe.is_quick,
                           .is_last = true};
-    for (PackedSlot& slot : builder_.build(left, rest, work)) slots.push_back(std::move(slot));
+    for (PackedSlot& slot : builder_.build(state.left, rest, work)) {
+      slots.push_back(std::move(slot));
+    }
   }
   return slots;
 }
 
-// A slot as long as the longest item takes at a place.
-TightSlots::Trial TightSlots::try_slot(const std::vector<ItemId>& left, const TightRecipe& recipe,
-                                       ItemId longest, std::size_t place,
-                                       std::int64_t& work) const {
+// Items that take longer than a slot on the smallest groups that hold them, on larger ones that end
+// with it, longest first. The items of `longest` up to `end` are meant.
+std::vector<TightSlots::Entry> TightSlots::widened(const State& state, std::size_t base,
+                                                   Nanoseconds length, std::size_t end) const {
+  std::vector<Entry> result;
+  for (std::size_t i = 0; i < end; ++i) {
+    const ItemId item = state.longest[i].item;
+    const std::size_t place = items_.smallest_within(base, length, item);
+    const Nanoseconds time = items_.cost(place, item) + items_.fixed(place);
+    if (time <= length) result.push_back({time, place, item});
+  }
+  std::stable_sort(result.begin(), result.end(),
+                   [](const Entry& a, const Entry& b) { return a.time > b.time; });
+  return result;
+}
+
+// A slot as long as `first` takes.
+TightSlots::Trial TightSlots::try_slot(const State& state, const TightRecipe& recipe,
+                                       const Entry& first, std::int64_t& work) const {
   const auto sizes = problem_.sizes();
   const std::size_t base = recipe.base;
-  const Nanoseconds length = items_.cost(place, longest) + items_.fixed(place);
-  struct Entry {
-    Nanoseconds time;
-    std::size_t place;
-    std::int32_t index;
-  };
-  std::vector<Entry> wide;
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    const ItemId item = left[i];
-    if (item == longest) {
-      wide.push_back({length, place, static_cast<std::int32_t>(i)});
-      continue;
-    }
-    const std::size_t at = items_.smallest_within(base, length, item);
-    if (at == base) {
-      if (wide.empty() || items_.position(item) > items_.position(longest)) break;
-      continue;
-    }
-    const Nanoseconds time = items_.cost(at, item) + items_.fixed(at);
-    if (time <= length) wide.push_back({time, at, static_cast<std::int32_t>(i)});
-  }
-  work -= static_cast<std::int64_t>(wide.size());
-  std::stable_sort(wide.begin(), wide.end(), [&](const Entry& a, const Entry& b) {
-    const bool is_a = left[static_cast<std::size_t>(a.index)] == longest;
-    const bool is_b = left[static_cast<std::size_t>(b.index)] == longest;
-    return is_a != is_b ? is_a : a.time > b.time;
-  });
-  Pool pool(items_, left);
+  const Nanoseconds length = first.time;
+  Pool pool(items_, state.left);
   Trial trial;
   std::vector<PackedGroup>& groups = trial.slot.groups;
   SlotRoom room(places_, problem_.num_ranks());
-  for (const Entry& entry : wide) {
-    if (room.num_free() < sizes[base]) break;
-    if (!room.take(sizes[entry.place])) continue;
+  const auto place_group = [&](const Entry& entry) {
+    if (!room.take(sizes[entry.place])) return;
     groups.push_back(items_.group_at(entry.place));
-    items_.put(groups.back(), pool.item(entry.index));
-    pool.take(entry.index);
+    items_.put(groups.back(), entry.item);
+    pool.take(state.index[static_cast<std::size_t>(entry.item)]);
+  };
+  place_group(first);
+  const auto end = static_cast<std::size_t>(
+      std::partition_point(state.longest.begin(), state.longest.end(),
+                           [&](const Entry& entry) { return entry.time > length; }) -
+      state.longest.begin());
+  const std::vector<Entry> longer = widened(state, base, length, end);
+  std::size_t next = 0;
+  for (std::size_t i = end; room.num_free() >= sizes[base];) {
+    // Of both lists the longer one; what needs no more than a cell comes later.
+    const bool is_longer = next < longer.size() && (i == state.longest.size() ||
+                                                    longer[next].time >= state.longest[i].time);
+    if (!is_longer && i == state.longest.size()) break;
+    const Entry& entry = is_longer ? longer[next++] : state.longest[i++];
+    --work;
+    if (entry.item != first.item && entry.place > base) place_group(entry);
   }
   for (PackedGroup& group : groups) {
     if (!problem_.is_alone(group.items.front())) fill(group, length, recipe.grain, pool);

@@ -28,10 +28,21 @@ class TightSlots {
 
  private:
   class Pool;
+  struct State;
   struct Trial;
+  struct Entry {  // an item on a group of some size
+    Nanoseconds time = 0;
+    std::size_t place = 0;
+    ItemId item = 0;
+  };
 
-  Trial try_slot(const std::vector<ItemId>& left, const TightRecipe& recipe, ItemId longest,
-                 std::size_t place, std::int64_t& work) const;
+  State begin(const std::vector<ItemId>& items, std::size_t base) const;
+  bool needs_more(std::size_t base, ItemId item) const;
+  void remove(const PackedSlot& slot, std::size_t base, State& state) const;
+  Trial try_slot(const State& state, const TightRecipe& recipe, const Entry& first,
+                 std::int64_t& work) const;
+  std::vector<Entry> widened(const State& state, std::size_t base, Nanoseconds length,
+                             std::size_t end) const;
   void fill(PackedGroup& group, Nanoseconds length, std::int32_t grain, Pool& pool) const;
 
   const SlotItems& items_;
