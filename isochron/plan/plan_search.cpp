@@ -84,8 +84,9 @@ Draft search_free_step(const Problem& problem, Nanoseconds bound, std::int64_t e
 DraftSlots search_free_slots(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
   const auto aligned = find_aligned(problem);
   if (!aligned) return search_slots(problem, bound, effort).slots;
-  SlotDraft nested = search_slots(*aligned, bound, effort / 2);
-  SlotDraft crossing = search_slots(problem, bound, effort / 2);
+  // With all of the effort: never slower than what aligned groups alone get.
+  SlotDraft nested = search_slots(*aligned, bound, effort);
+  SlotDraft crossing = search_slots(problem, bound, effort / 2, nested.time);
   return crossing.time < nested.time ? crossing.slots : nested.slots;
 }
 

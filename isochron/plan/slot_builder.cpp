@@ -164,6 +164,7 @@ std::vector<PackedSlot> SlotBuilder::with_rest_apart(const std::vector<PackedSlo
 std::vector<ItemId> SlotBuilder::fill(std::vector<PackedSlot>& slots,
                                       const std::vector<ItemId>& items, const SlotRecipe& recipe,
                                       std::int64_t& work) const {
+  if (slots.empty()) return items;
   const auto sizes = problem_.sizes();
   struct Where {
     std::size_t slot;

@@ -23,9 +23,10 @@ using Idle = SlotRecipe::Idle;
 
 class SlotSearch {
  public:
-  SlotSearch(const Problem& problem, Nanoseconds bound)
+  SlotSearch(const Problem& problem, Nanoseconds bound, Nanoseconds known = never)
       : problem_(problem),
         bound_(bound),
+        known_(known),
         items_(problem),
         places_(problem),
         builder_(items_, places_),
@@ -45,7 +46,7 @@ class SlotSearch {
 
   SlotDraft run(std::int64_t work) {
     start(work);
-    improve(work);
+    if (is_promising(time_)) improve(work);
     return draft();
   }
 
@@ -128,7 +129,8 @@ class SlotSearch {
       if (time_ <= good_enough()) return;
     }
     if (has_many_slots()) start_tight(work);
-    start_by_recipes(work);
+    // Groups of any size have an aligned plan beside theirs, which began with these.
+    if (!has_many_slots() || problem_.is_aligned()) start_by_recipes(work);
     if (!has_many_slots()) start_tight(work);
     if (time_ <= good_enough()) return;
     // All in groups of one larger size, where that may be shorter: few sequences on many ranks.
@@ -177,6 +179,7 @@ class SlotSearch {
       std::vector<PackedSlot> slots = tight_.build(items_.dearest(), recipe, work);
       places_.settle(slots);
       tried.emplace_back(total_time(slots), recipe);
+      consider(std::move(slots));
     }
     std::stable_sort(tried.begin(), tried.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -194,7 +197,8 @@ class SlotSearch {
 
   // Whether what is rough so far may become the best.
   bool is_promising(Nanoseconds rough) const {
-    return time_ == never || rough < time_ + (time_ >> 7);
+    const Nanoseconds least = std::min(time_, known_);
+    return least == never || rough < least + (least >> 7);
   }
 
   std::vector<ItemId> items_of(std::span<const PackedSlot> slots) const {
@@ -347,6 +351,7 @@ class SlotSearch {
 
   const Problem& problem_;
   Nanoseconds bound_;
+  Nanoseconds known_;  // a step that is known already
   SlotItems items_;
   SlotPlaces places_;
   SlotBuilder builder_;
@@ -361,8 +366,9 @@ SlotDraft pack_slots(const Problem& problem, Nanoseconds limit, std::int32_t bas
   return SlotSearch(problem, 0).within(limit, base, care);
 }
 
-SlotDraft search_slots(const Problem& problem, Nanoseconds bound, std::int64_t work) {
-  return SlotSearch(problem, bound).run(work);
+SlotDraft search_slots(const Problem& problem, Nanoseconds bound, std::int64_t work,
+                       Nanoseconds known) {
+  return SlotSearch(problem, bound, known).run(work);
 }
 
 }  // namespace isochron
