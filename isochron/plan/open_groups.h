@@ -22,6 +22,20 @@ class OpenGroups {
 
   [[nodiscard]] bool has_any(std::size_t place) const { return !by_room_[place].empty(); }
 
+  // Places of the sizes of all groups, ascending.
+  [[nodiscard]] std::vector<std::size_t> places() const {
+    std::vector<std::size_t> result;
+    for (std::size_t place = 0; place < by_room_.size(); ++place) {
+      if (has_any(place)) result.push_back(place);
+    }
+    return result;
+  }
+
+  // Whether a group of this size has room enough by what is kept of it.
+  [[nodiscard]] bool may_take(std::size_t place, ItemId item) const {
+    return has_any(place) && by_room_[place].rbegin()->first >= needs_of(place, item);
+  }
+
   // The group of this size with the least room that takes the item, removed; -1 if there is none.
   template <class GroupOf, class TimeLeftOf>
   std::int32_t take(std::size_t place, ItemId item, GroupOf group_of, TimeLeftOf time_left_of) {
@@ -32,8 +46,7 @@ class OpenGroups {
     const std::int32_t max_sequences = problem.options().max_sequences;
     const Tokens tokens = items_.tokens(place, item);
     const Nanoseconds time = items_.cost(place, item);
-    const auto needs = std::min(
-        time, static_cast<Nanoseconds>(static_cast<double>(tokens) / size * items_.lightest()));
+    const Nanoseconds needs = needs_of(place, item);
     if (groups.rbegin()->first < needs) return -1;
     constexpr int max_tries = 16;
     int tries = 0;
@@ -53,6 +66,14 @@ class OpenGroups {
   }
 
  private:
+  // The room that an item needs at least.
+  [[nodiscard]] Nanoseconds needs_of(std::size_t place, ItemId item) const {
+    const double tokens = static_cast<double>(items_.tokens(place, item));
+    const std::int32_t size = items_.problem().sizes()[place];
+    return std::min(items_.cost(place, item),
+                    static_cast<Nanoseconds>(tokens / size * items_.lightest()));
+  }
+
   [[nodiscard]] Nanoseconds room_of(const PackedGroup& group, Nanoseconds time_left) const {
     const Tokens left = items_.problem().capacity() * group.size - group.tokens;
     const double by_tokens = static_cast<double>(left) / group.size * items_.lightest();

@@ -149,6 +149,7 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanosecon
   DraftSlots best;
   Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
   const auto consider = [&](DraftSlots slots) {
+    if (slots.empty()) return;
     slots = with_equal_counts(problem, std::move(slots), bound, effort);
     const Nanoseconds time = slots_time(problem, slots);
     if (time >= least) return;

@@ -43,12 +43,33 @@ std::vector<PackedSlot> SlotBuilder::build(const std::vector<ItemId>& items,
   for (PackedSlot& slot : slots) {
     slot.room = recipe.idle == Idle::filled ? slot.time : std::max(slot.time, recipe.limit);
   }
+  if (least_time(slots, narrow) > static_cast<double>(recipe.most)) return {};
   narrow = fill(slots, narrow, recipe, work);
   if (narrow.empty()) return slots;
+  if (recipe.idle == Idle::filled && least_time(slots, narrow) > static_cast<double>(recipe.most)) {
+    return {};
+  }
   std::vector<PackedSlot> apart;
   if (!recipe.is_last) apart = with_rest_apart(slots, narrow, recipe, work);
   spread(slots, narrow, recipe, work);
   return !apart.empty() && total_time(apart) < total_time(slots) ? apart : slots;
+}
+
+// What slots take together with items that fill all time that they leave, and then more.
+double SlotBuilder::least_time(const std::vector<PackedSlot>& slots,
+                               const std::vector<ItemId>& items) const {
+  const double ranks = problem_.num_ranks();
+  double time = 0;
+  double rest = 0;  // area
+  for (const PackedSlot& slot : slots) {
+    time += static_cast<double>(slot.time);
+    rest -= ranks * static_cast<double>(slot.time);
+    for (const PackedGroup& group : slot.groups) {
+      rest += static_cast<double>(group.time) * group.size;
+    }
+  }
+  for (const ItemId item : items) rest += items_.least_area(item);
+  return time + std::max(0.0, rest / ranks);
 }
 
 // Packs items, dearest first, into groups that take at most the limit where they can.
@@ -195,18 +216,20 @@ std::vector<ItemId> SlotBuilder::fill(std::vector<PackedSlot>& slots,
   };
   // Where traffic is cheap first; idle time on wide groups is better used dearly than not at all.
   std::vector<ItemId> rest = items;
+  const std::vector<std::size_t> places = open.places();
   for (const double most : {1.05, 1.2, 4.0}) {
     std::size_t kept = 0;
     for (const ItemId item : rest) {
       --work;
       std::int32_t id = -1;
-      for (std::size_t place = items_.smallest_from(recipe.base, item);
-           place < sizes.size() && id < 0; ++place) {
-        if (!open.has_any(place)) continue;
+      const std::size_t smallest = items_.smallest_from(recipe.base, item);
+      for (const std::size_t place : places) {
+        if (place < smallest || !open.may_take(place, item)) continue;
         if (items_.overhead(place, item) > most) break;
         if (problem_.item_fits(sizes[place], item)) {
           id = open.take(place, item, group_of, time_left_of);
         }
+        if (id >= 0) break;
       }
       if (id < 0) {
         rest[kept++] = item;

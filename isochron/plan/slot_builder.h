@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "isochron/plan/slot_items.h"
@@ -21,6 +22,8 @@ struct SlotRecipe {
   Idle idle = Idle::filled;
   bool is_quick = false;  // a rough answer, to compare limits by
   bool is_last = false;   // spreads what is left as it is
+  // Gives up, without slots, where they take longer.
+  Nanoseconds most = std::numeric_limits<Nanoseconds>::max();
 };
 
 // Makes slots of items by a recipe. Refers to what it is made of.
@@ -36,6 +39,7 @@ class SlotBuilder {
   [[nodiscard]] Nanoseconds even_share(const std::vector<ItemId>& items, std::size_t base) const;
 
  private:
+  double least_time(const std::vector<PackedSlot>& slots, const std::vector<ItemId>& items) const;
   std::vector<PackedGroup> pack(const std::vector<ItemId>& items, const SlotRecipe& recipe,
                                 std::int64_t& work) const;
   std::vector<PackedSlot> arrange(std::vector<PackedGroup> groups) const;

@@ -46,7 +46,7 @@ class SlotSearch {
 
   SlotDraft run(std::int64_t work) {
     start(work);
-    if (is_promising(time_)) improve(work);
+    if (time_ <= most()) improve(work);
     return draft();
   }
 
@@ -54,6 +54,7 @@ class SlotSearch {
   Nanoseconds good_enough() const { return bound_ + (bound_ >> 13); }
 
   void consider(std::vector<PackedSlot> slots) {
+    if (slots.empty()) return;  // given up
     places_.settle(slots);
     const Nanoseconds time = total_time(slots);
     if (time < time_) {
@@ -152,7 +153,9 @@ class SlotSearch {
     for (SlotRecipe recipe : recipes()) {
       if (tried.size() > 3 && work <= 0) break;
       recipe.is_quick = true;
+      recipe.most = most();
       std::vector<PackedSlot> slots = builder_.build(items_.dearest(), recipe, work);
+      if (slots.empty()) continue;
       places_.settle(slots);
       tried.emplace_back(total_time(slots), recipe);
       consider(std::move(slots));
@@ -162,7 +165,7 @@ class SlotSearch {
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     tried.resize(std::min<std::size_t>(3, tried.size()));
     for (auto& [time, recipe] : tried) {
-      if (!is_promising(time)) break;
+      if (time > most()) break;
       recipe.is_quick = false;
       consider(builder_.build(items_.dearest(), recipe, work));
       if (time_ <= good_enough()) return;
@@ -175,17 +178,19 @@ class SlotSearch {
     const std::int32_t many = problem_.is_aligned() ? 2 : 6;  // sizes of any number are closer
     for (const auto& [num_lengths, grain] : {std::pair(many, 9), {1, 9}, {many, 6}, {many, 12}}) {
       if (tried.size() > 1 && work <= 0) break;
-      const TightRecipe recipe{.num_lengths = num_lengths, .grain = grain, .is_quick = true};
+      const TightRecipe recipe{
+          .num_lengths = num_lengths, .grain = grain, .is_quick = true, .most = most()};
       std::vector<PackedSlot> slots = tight_.build(items_.dearest(), recipe, work);
+      if (slots.empty()) continue;
       places_.settle(slots);
       tried.emplace_back(total_time(slots), recipe);
       consider(std::move(slots));
     }
     std::stable_sort(tried.begin(), tried.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
-    tried.resize(2);
+    tried.resize(std::min<std::size_t>(2, tried.size()));
     for (auto& [time, recipe] : tried) {
-      if (!is_promising(time)) break;
+      if (time > most()) break;
       recipe.is_quick = false;
       std::vector<PackedSlot> slots = tight_.build(items_.dearest(), recipe, work);
       places_.settle(slots);
@@ -195,10 +200,10 @@ class SlotSearch {
     }
   }
 
-  // Whether what is rough so far may become the best.
-  bool is_promising(Nanoseconds rough) const {
+  // What is rough so far may become the best up to here.
+  Nanoseconds most() const {
     const Nanoseconds least = std::min(time_, known_);
-    return least == never || rough < least + (least >> 7);
+    return least == never ? never : least + (least >> 7);
   }
 
   std::vector<ItemId> items_of(std::span<const PackedSlot> slots) const {
@@ -233,8 +238,10 @@ class SlotSearch {
       std::vector<PackedSlot> best(first, slots.end());
       for (std::size_t base = 0; base < std::min(most_sizes, items_.num_places()); ++base) {
         if (!holds(base, items)) continue;
-        std::vector<PackedSlot> fresh =
-            tight_.build(items, {.base = base, .num_lengths = 1, .is_quick = true}, work);
+        std::vector<PackedSlot> fresh = tight_.build(
+            items, {.base = base, .num_lengths = 1, .is_quick = true, .most = total_time(best)},
+            work);
+        if (fresh.empty()) continue;
         places_.settle(fresh);
         if (total_time(fresh) < total_time(best)) best = std::move(fresh);
       }
@@ -311,16 +318,19 @@ class SlotSearch {
       std::vector<PackedSlot> fresh;
       if (is_tight) {
         const TightRecipe recipe{.num_lengths = static_cast<std::int32_t>(1 + random.below(3)),
-                                 .grain = static_cast<std::int32_t>(6 + random.below(8))};
+                                 .grain = static_cast<std::int32_t>(6 + random.below(8)),
+                                 .most = before};
         fresh = tight_.build(items, recipe, work);
       } else {
         const double factor = 0.75 + 0.3 * random.unit();
         const auto limit = static_cast<Nanoseconds>(
             factor * (random.below(2) == 0 ? mean : static_cast<double>(longest)));
         const SlotRecipe recipe{.limit = std::max<Nanoseconds>(1, limit),
-                                .idle = random.below(2) == 0 ? Idle::filled : Idle::spread};
+                                .idle = random.below(2) == 0 ? Idle::filled : Idle::spread,
+                                .most = before};
         fresh = builder_.build(items, recipe, work);
       }
+      if (fresh.empty()) continue;
       places_.settle(fresh);
       const Nanoseconds after = total_time(fresh);
       if (after > before) continue;

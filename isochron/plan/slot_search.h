@@ -16,8 +16,8 @@ struct SlotDraft {
 };
 
 // A step in which all ranks wait for each other after every slot. Every bundle fits some size. Ends
-// at `bound`, or when `work` is used up, or soon if it gets nowhere near a step of `known` time.
-// Ranks may stay empty in a slot.
+// at `bound`, or when `work` is used up, or soon, maybe without slots, if it gets nowhere near a
+// step of `known` time. Ranks may stay empty in a slot.
 [[nodiscard]] SlotDraft search_slots(const Problem& problem, Nanoseconds bound, std::int64_t work,
                                      Nanoseconds known = std::numeric_limits<Nanoseconds>::max());
 

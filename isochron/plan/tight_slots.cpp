@@ -151,6 +151,9 @@ std::vector<PackedSlot> TightSlots::build(const std::vector<ItemId>& items,
   const double ranks = problem_.num_ranks();
   State state = begin(items, recipe.base);
   std::vector<PackedSlot> slots;
+  double taken = 0;  // time
+  double rest = 0;   // area of what is left
+  for (const ItemId item : items) rest += items_.least_area(item);
   while (!state.left.empty()) {
     if (state.num_wide == 0 && items_.cost(recipe.base, state.left.front()) <=
                                    builder_.even_share(state.left, recipe.base)) {
@@ -179,17 +182,20 @@ std::vector<PackedSlot> TightSlots::build(const std::vector<ItemId>& items,
         best = std::move(trial);
       }
     }
+    taken += static_cast<double>(best.slot.time);
+    rest -= best.useful;
+    if (taken + rest / ranks > static_cast<double>(recipe.most)) return {};
     remove(best.slot, recipe.base, state);
     work -= static_cast<std::int64_t>(state.left.size() / 8);
     slots.push_back(std::move(best.slot));
   }
   if (!state.left.empty()) {
-    const SlotRecipe rest{.base = recipe.base,
+    const SlotRecipe even{.base = recipe.base,
                           .limit = std::numeric_limits<Nanoseconds>::max(),
                           .idle = SlotRecipe::Idle::spread,
                           .is_quick = recipe.is_quick,
                           .is_last = true};
-    for (PackedSlot& slot : builder_.build(state.left, rest, work)) {
+    for (PackedSlot& slot : builder_.build(state.left, even, work)) {
       slots.push_back(std::move(slot));
     }
   }

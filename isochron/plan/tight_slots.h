@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "isochron/plan/slot_builder.h"
@@ -15,6 +16,8 @@ struct TightRecipe {
   std::int32_t num_lengths = 2;  // tried for each slot: its longest item on so many sizes
   std::int32_t grain = 9;        // time below 2^-grain of a slot is not worth a search for pairs
   bool is_quick = false;         // a rough answer for what is spread in the end
+  // Gives up, without slots, where they take longer.
+  Nanoseconds most = std::numeric_limits<Nanoseconds>::max();
 };
 
 // Makes slots one by one. Refers to what it is made of.
