@@ -25,10 +25,11 @@
 namespace isochron {
 
 std::int64_t default_effort(const Problem& problem) {
-  // A step is a matter of balance, slots are one of packing, which takes more.
   const auto count = static_cast<std::int64_t>(problem.num_items());
-  const bool is_packing = problem.options().sync == Sync::microbatch;
-  return is_packing ? 60'000 + 100 * count : 30'000 + 40 * count;
+  if (problem.options().sync == Sync::step) return 30'000 + 40 * count;
+  // Slots are a matter of packing, which takes more than balance does, the more so where groups of
+  // one size leave nothing else to choose.
+  return 60'000 + (problem.sizes().size() == 1 ? 100 : 30) * count;
 }
 
 namespace {
@@ -142,6 +143,30 @@ DraftSlots with_equal_counts(const Problem& problem, DraftSlots slots, Nanosecon
   return slots_time(problem, other) < after ? other : slots;
 }
 
+// The same question without its smallest groups, where micro-batches cost so much that larger ones,
+// which pack their tokens better, may be worth the traffic.
+std::unique_ptr<Problem> find_coarser(const Problem& problem) {
+  const auto sizes = problem.sizes();
+  if (!problem.is_aligned() || sizes.size() < 2) return nullptr;
+  PlanOptions options = problem.options();
+  options.min_context_size = sizes[1];
+  auto coarser =
+      std::make_unique<Problem>(problem.work(), problem.topology(), problem.model(), options);
+  copy_alone(problem, *coarser);
+  double area = 0;
+  double tokens = 0;
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    const auto size =
+        std::find_if(coarser->sizes().begin(), coarser->sizes().end(),
+                     [&](std::int32_t each) { return coarser->item_fits(each, item); });
+    if (size == coarser->sizes().end()) return nullptr;
+    area += static_cast<double>(coarser->item_cost(coarser->cheapest_price(*size), item)) * *size;
+    tokens += static_cast<double>(coarser->tokens(*size, item));
+  }
+  const double full = area * static_cast<double>(problem.capacity()) / tokens;
+  return static_cast<double>(problem.microbatch()) * 16 > full ? std::move(coarser) : nullptr;
+}
+
 // A step in which all ranks wait for each other after every slot.
 DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanoseconds bound,
                          std::int64_t effort) {
@@ -176,6 +201,12 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanosecon
   if (!is_kept) {
     consider(search_slots(problem, bound, aligned ? effort / 2 : effort, least).slots);
     if (problem.has_speeds()) consider(search_paced_slots(problem, effort).slots);
+    const auto coarser = find_coarser(problem);
+    if (coarser && equal_count_bound(*coarser) < least) {
+      StepPlan same = plan;
+      same.options = coarser->options();
+      consider(search_synced(same, *coarser, bound, effort));
+    }
   }
   return best;
 }

@@ -98,8 +98,16 @@ class SlotSearch {
       add(full * 8.0, Idle::filled);
       return result;
     }
+    // Larger cells pack their tokens better, which counts where micro-batches cost much.
+    const std::size_t most_bases = static_cast<double>(items_.fixed(0)) * 16 > full
+                                       ? std::min<std::size_t>(4, sizes.size())
+                                       : 1;
     for (const Nanoseconds limit : promising_limits(items_, 6)) {
-      result.push_back({.limit = limit, .idle = Idle::filled});
+      for (std::size_t base = 0; base < most_bases; ++base) {
+        if (base > 0 && (problem_.num_ranks() % sizes[base] != 0 || !items_.holds_all(base)))
+          continue;
+        result.push_back({.base = base, .limit = limit, .idle = Idle::filled});
+      }
     }
     for (const double factor : {8.0, 2.2}) add(full * factor, Idle::filled);
     for (double m = fewest; m < fewest + 3; ++m) add(whole / m * 1.005, Idle::spread);
