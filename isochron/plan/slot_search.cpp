@@ -272,30 +272,10 @@ class SlotSearch {
   void improve(std::int64_t& work) {
     Random random(1);
     std::vector<double> wastes;
-    std::vector<bool> is_sink;
-    const auto sinks_of = [&](const PackedSlot& slot) {
-      std::size_t fewest = slot.groups.empty() ? 0 : 100;
-      for (const PackedGroup& group : slot.groups) {
-        if (group.time > slot.time - (slot.time >> 7))
-          fewest = std::min(fewest, group.items.size());
-      }
-      return fewest > 1;
-    };
-    for (const PackedSlot& slot : slots_) {
-      wastes.push_back(waste_of(slot));
-      is_sink.push_back(sinks_of(slot));
-    }
+    for (const PackedSlot& slot : slots_) wastes.push_back(waste_of(slot));
     while (work > 0 && time_ > good_enough()) {
       const std::size_t pool = std::min<std::size_t>(slots_.size(), 1 + random.below(4));
       std::vector<std::size_t> chosen;
-      if (random.below(8) != 0) {
-        // What can get shorter by a little: its longest group holds several items.
-        std::vector<std::size_t> sinks;
-        for (std::size_t i = 0; i < slots_.size(); ++i) {
-          if (is_sink[i]) sinks.push_back(i);
-        }
-        if (!sinks.empty()) chosen.push_back(sinks[random.below(sinks.size())]);
-      }
       while (chosen.size() < pool) {
         const auto index = static_cast<std::size_t>(random.below(slots_.size()));
         const auto other = static_cast<std::size_t>(random.below(slots_.size()));
@@ -322,7 +302,7 @@ class SlotSearch {
       std::sort(items.begin(), items.end(),
                 [&](ItemId a, ItemId b) { return items_.position(a) < items_.position(b); });
       const double mean = static_cast<double>(before) / static_cast<double>(pool);
-      const bool is_tight = random.below(4) != 0;
+      const bool is_tight = random.below(2) == 0;
       std::vector<PackedSlot> fresh;
       if (is_tight) {
         const TightRecipe recipe{.num_lengths = static_cast<std::int32_t>(1 + random.below(3)),
@@ -346,11 +326,9 @@ class SlotSearch {
       for (const std::size_t index : chosen) {
         slots_.erase(slots_.begin() + static_cast<std::ptrdiff_t>(index));
         wastes.erase(wastes.begin() + static_cast<std::ptrdiff_t>(index));
-        is_sink.erase(is_sink.begin() + static_cast<std::ptrdiff_t>(index));
       }
       for (PackedSlot& slot : fresh) {
         wastes.push_back(waste_of(slot));
-        is_sink.push_back(sinks_of(slot));
         slots_.push_back(std::move(slot));
       }
       time_ += after - before;
