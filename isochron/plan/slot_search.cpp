@@ -183,8 +183,12 @@ class SlotSearch {
   // Slots built one by one: the best of several ways, with its shortest slots in larger cells.
   void start_tight(std::int64_t& work) {
     std::vector<std::pair<Nanoseconds, TightRecipe>> tried;
+    using Way = std::pair<std::int32_t, std::int32_t>;        // lengths tried, grain
     const std::int32_t many = problem_.is_aligned() ? 2 : 6;  // sizes of any number are closer
-    for (const auto& [num_lengths, grain] : {std::pair(many, 9), {1, 9}, {many, 6}, {many, 12}}) {
+    const std::vector<Way> ways = problem_.sizes().size() == 1
+                                      ? std::vector<Way>{{1, 4}, {1, 9}, {1, 6}, {1, 3}, {1, 5}}
+                                      : std::vector<Way>{{many, 9}, {1, 9}, {many, 6}, {many, 12}};
+    for (const auto& [num_lengths, grain] : ways) {
       if (tried.size() > 1 && work <= 0) break;
       const TightRecipe recipe{
           .num_lengths = num_lengths, .grain = grain, .is_quick = true, .most = most()};
