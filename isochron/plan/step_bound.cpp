@@ -1,17 +1,14 @@
 // The smallest T for which no argument excludes a step of length T.
 //
 // Within T a bundle can use only sizes that run it in time, and each size has an area: ranks times
-// time, with a share of the fixed cost of its micro-batch. Shares come from dual feasible functions
-// f of the part x of the capacity that an item fills: whatever shares a micro-batch, its f(x) add
-// up to at most 1 (Fekete and Schepers, 2001). Three arguments:
+// time, with a share of the fixed cost of its micro-batch (ShareRule). Three arguments:
 //   area    the least areas add up to no more than ranks * T.
 //   slots   a rank with k micro-batches works T - k * fixed at most and holds items of at most k
 //           shares; if u ranks have k or fewer, these do at most the densest u * k shares of the
 //           work, the others pay k + 1 times.
 //   cover   a bundle that no smallest group runs within T has a micro-batch on a wider group. A
-//   rank
-//           runs a micro-batch of the smallest size besides, or all of its time is covered by such
-//           bundles, by others that pay traffic there, or by nothing.
+//           rank runs a micro-batch of the smallest size besides, or all of its time is covered by
+//           such bundles, by others that pay traffic there, or by nothing.
 
 #include <algorithm>
 #include <cmath>
@@ -19,6 +16,7 @@
 #include <vector>
 
 #include "isochron/plan/bounds.h"
+#include "isochron/plan/share_rule.h"
 
 namespace isochron {
 
@@ -26,29 +24,6 @@ namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr double slack = 1e-11;  // of sums in double: more than all their roundings
-
-// A dual feasible function of the tokens of an item.
-struct ShareRule {
-  enum class Kind { volume, threshold, steps };
-  Kind kind = Kind::volume;
-  double value = 0;  // threshold: part of the capacity, at most 1/2; steps: their number
-
-  [[nodiscard]] double operator()(Tokens tokens, Tokens capacity) const {
-    if (tokens >= capacity) return 1;
-    const double part = static_cast<double>(tokens) / static_cast<double>(capacity);
-    if (kind == Kind::volume) return part;
-    if (kind == Kind::threshold) {
-      const auto edge = static_cast<Tokens>(value * static_cast<double>(capacity));
-      if (tokens > capacity - edge) return 1;
-      return tokens < edge ? 0 : part;
-    }
-    const auto steps = static_cast<Tokens>(value);
-    const Tokens scaled = (steps + 1) * tokens;
-    if (scaled % capacity == 0) return part;
-    const Tokens whole = scaled / capacity;
-    return static_cast<double>(whole) / static_cast<double>(steps);
-  }
-};
 
 struct Option {
   Nanoseconds time = 0;  // of a micro-batch with this bundle alone
@@ -397,14 +372,6 @@ class StepBound {
 
   // The rules that make the micro-batches cost most, after the volume.
   std::vector<ShareRule> best_rules(Nanoseconds target) const {
-    using Kind = ShareRule::Kind;
-    std::vector<ShareRule> rules;
-    for (const double edge : {0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5}) {
-      rules.push_back({.kind = Kind::threshold, .value = edge});
-    }
-    for (const double steps : {1, 2, 3, 4, 5}) {
-      rules.push_back({.kind = Kind::steps, .value = steps});
-    }
     const Nanoseconds limit = time_limit(target);
     std::vector<const Option*> first_in_time(num_bundles(), nullptr);
     for (std::size_t i = 0; i < num_bundles(); ++i) {
@@ -422,7 +389,7 @@ class StepBound {
     };
     const double usual = demand({});
     std::vector<std::pair<double, ShareRule>> ranked;
-    for (const ShareRule& rule : rules) {
+    for (const ShareRule& rule : share_rules) {
       const double sum = demand(rule);
       if (sum > usual) ranked.emplace_back(-sum, rule);
     }
