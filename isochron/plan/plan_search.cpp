@@ -14,6 +14,7 @@
 #include "isochron/plan/bundle_search.h"
 #include "isochron/plan/equal_search.h"
 #include "isochron/plan/exact.h"
+#include "isochron/plan/nested_step.h"
 #include "isochron/plan/paced_slots.h"
 #include "isochron/plan/pipeline_bound.h"
 #include "isochron/plan/pipeline_search.h"
@@ -79,6 +80,11 @@ Nanoseconds free_step_bound(const Problem& problem) {
 }
 
 Draft search_free_step(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
+  if (has_nested_step(problem)) {  // aligned groups nest as well
+    Draft known = search_step(problem, bound, effort / 4);
+    auto nested = find_nested_step(problem, known.time);
+    return nested ? std::move(*nested) : known;
+  }
   const auto aligned = find_aligned(problem);
   if (!aligned) return search_nested_step(problem, bound, effort);
   // All that aligned groups get when they are asked for: a wider choice is never slower.
@@ -126,8 +132,9 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
     equalize(problem, multiple, filled);
     return time_of_equal(filled);
   };
-  // A trial plays the step once.
-  const std::int64_t cost = 1 + problem.num_items() * shape.num_chunks() / 4;
+  // A trial plays the step once. What nests as well as can be is near the best.
+  const bool is_near = options.counts == Counts::free && has_nested_step(problem);
+  const std::int64_t cost = 1 + problem.num_items() * shape.num_chunks() / (is_near ? 1 : 4);
   DraftSlots annealed = anneal(problem, slots, bound, effort / cost, time);
   if (options.counts == Counts::free) return annealed;
   equalize(problem, multiple, annealed);

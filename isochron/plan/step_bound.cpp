@@ -1,7 +1,10 @@
 // The smallest T for which no argument excludes a step of length T.
 //
 // Within T a bundle can use only sizes that run it in time, and each size has an area: ranks times
-// time, with a share of the fixed cost of its micro-batch (ShareRule). Three arguments:
+// time, with a share of the fixed cost of its micro-batch. Shares come from dual feasible functions
+// f of the part x of the capacity that an item fills: whatever shares a micro-batch, its f(x) add
+// up to at most 1 (Fekete and Schepers, 2001), and groups of each size may have their own f. Three
+// arguments:
 //   area    the least areas add up to no more than ranks * T.
 //   slots   a rank with k micro-batches works T - k * fixed at most and holds items of at most k
 //           shares; if u ranks have k or fewer, these do at most the densest u * k shares of the
@@ -13,6 +16,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "isochron/plan/bounds.h"
@@ -56,12 +61,23 @@ class StepBound {
       low = std::max<Nanoseconds>(
           0, static_cast<Nanoseconds>(static_cast<double>(item_) / fastest_speed_) - 1);
     }
-    low = raise(low, {});
-    for (const ShareRule& rule : best_rules(low)) low = raise(low, rule);
+    low = raise(low, everywhere({}));
+    for (SizeRules& rules : best_rules(low)) low = raise(low, std::move(rules));
     return low;
   }
 
  private:
+  // What shares a micro-batch has one size: every size may have a rule of its own.
+  using SizeRules = std::vector<ShareRule>;  // by size
+
+  SizeRules everywhere(const ShareRule& rule) const {
+    return SizeRules(static_cast<std::size_t>(problem_.num_ranks()) + 1, rule);
+  }
+
+  const ShareRule& rule_of(const Option& option) const {
+    return rules_[static_cast<std::size_t>(option.size)];
+  }
+
   std::size_t num_bundles() const { return begin_.size() - 1; }
 
   // Whether a larger group never does less work.
@@ -181,13 +197,13 @@ class StepBound {
     bool is_settled = false;  // the same at every later target
   };
 
-  Load load_of(std::size_t i, Nanoseconds limit, const ShareRule& rule) const {
+  Load load_of(std::size_t i, Nanoseconds limit) const {
     Load load;
     std::size_t k = begin_[i];
     for (; k < begin_[i + 1]; ++k) {
       const Option& option = options_[k];
       if (option.time > limit) continue;
-      const double part = share(i, option, rule);
+      const double part = share(i, option, rule_of(option));
       const double work = option.work + option.latency * part;
       load.work = std::min(load.work, work);
       load.share = std::min(load.share, option.size * part);
@@ -199,13 +215,13 @@ class StepBound {
     return load;
   }
 
-  Nanoseconds raise(Nanoseconds low, const ShareRule& rule) {
-    rule_ = rule;
+  Nanoseconds raise(Nanoseconds low, SizeRules rules) {
+    rules_ = std::move(rules);
     settled_.clear();
     unsettled_.clear();
     settled_sum_ = {.work = 0, .share = 0, .area = 0};
     for (std::size_t i = 0; i < num_bundles(); ++i) {
-      const Load load = load_of(i, time_limit(low), rule);
+      const Load load = load_of(i, time_limit(low));
       if (load.is_settled) {
         settled_.push_back(load);
         settled_sum_.work += load.work;
@@ -232,7 +248,7 @@ class StepBound {
   Load sum_at(Nanoseconds target) const {
     Load sum = settled_sum_;
     for (const std::size_t i : unsettled_) {
-      const Load load = load_of(i, time_limit(target), rule_);
+      const Load load = load_of(i, time_limit(target));
       sum.work += load.work;
       sum.share += load.share;
       sum.area += load.area;
@@ -257,7 +273,7 @@ class StepBound {
       shares += load.share;
     };
     for (const Load& load : settled_) add(load);
-    for (const std::size_t i : unsettled_) add(load_of(i, target, rule_));
+    for (const std::size_t i : unsettled_) add(load_of(i, target));
     if (shares < all) return even;
     std::sort(dense.begin(), dense.end(),
               [](const Load& a, const Load& b) { return a.work * b.share > b.work * a.share; });
@@ -277,7 +293,7 @@ class StepBound {
     const double many_work = std::max(0.0, time - (few + 1) * fixed_);
     double work = settled_sum_.work;
     for (const std::size_t i : unsettled_) {
-      const Load load = load_of(i, target, rule_);
+      const Load load = load_of(i, target);
       if (load.work == infinite) return false;
       work += load.work;
       dense += std::max(0.0, load.work - density * load.share);
@@ -318,8 +334,9 @@ class StepBound {
         const double scaled = (steps + 1) * static_cast<double>(option.cost) /
                               (time - static_cast<double>(option.time - option.cost)) * (1 - 1e-9);
         const double by_time = std::min(1.0, std::floor(scaled) / steps);
-        const double by_tokens = share(i, option, rule_);
-        const double part = rule_.kind == ShareRule::Kind::volume ? by_time : by_tokens;
+        const double by_tokens = share(i, option, rule_of(option));
+        const bool is_volume = rule_of(option).kind == ShareRule::Kind::volume;
+        const double part = is_volume ? by_time : by_tokens;
         work = std::min(work, option.work + option.latency * part);
         slots = std::min(slots, option.size * part);
       }
@@ -370,8 +387,9 @@ class StepBound {
     return least;
   }
 
-  // The rules that make the micro-batches cost most, after the volume.
-  std::vector<ShareRule> best_rules(Nanoseconds target) const {
+  // The rules that make the micro-batches cost most, after the volume: the best of each size, and
+  // the best for all.
+  std::vector<SizeRules> best_rules(Nanoseconds target) const {
     const Nanoseconds limit = time_limit(target);
     std::vector<const Option*> first_in_time(num_bundles(), nullptr);
     for (std::size_t i = 0; i < num_bundles(); ++i) {
@@ -379,27 +397,36 @@ class StepBound {
       while (k < begin_[i + 1] && options_[k].time > limit) ++k;
       if (k < begin_[i + 1]) first_in_time[i] = &options_[k];
     }
-    const auto demand = [&](const ShareRule& rule) {
-      double sum = 0;
+    SizeRules mixed = everywhere({});
+    std::vector<double> most(mixed.size(), 0);  // of each size
+    ShareRule best;
+    double best_sum = 0;
+    double usual = 0;
+    for (const ShareRule& rule : share_rules()) {
+      std::vector<double> demand(mixed.size(), 0);
       for (std::size_t i = 0; i < num_bundles(); ++i) {
         const Option* option = first_in_time[i];
-        if (option != nullptr) sum += option->size * share(i, *option, rule);
+        if (option == nullptr) continue;
+        demand[static_cast<std::size_t>(option->size)] += option->size * share(i, *option, rule);
       }
-      return sum;
-    };
-    const double usual = demand({});
-    std::vector<std::pair<double, ShareRule>> ranked;
-    for (const ShareRule& rule : share_rules) {
-      const double sum = demand(rule);
-      if (sum > usual) ranked.emplace_back(-sum, rule);
+      double sum = 0;
+      for (std::size_t size = 0; size < mixed.size(); ++size) {
+        sum += demand[size];
+        if (demand[size] <= most[size]) continue;
+        most[size] = demand[size];
+        mixed[size] = rule;
+      }
+      if (rule.kind == ShareRule::Kind::volume) usual = sum;
+      if (sum <= best_sum) continue;
+      best_sum = sum;
+      best = rule;
     }
-    std::stable_sort(ranked.begin(), ranked.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
-    std::vector<ShareRule> best;
-    for (std::size_t i = 0; i < std::min<std::size_t>(2, ranked.size()); ++i) {
-      best.push_back(ranked[i].second);
-    }
-    return best;
+    std::vector<SizeRules> rules;
+    const double mixed_sum = std::accumulate(most.begin(), most.end(), 0.0);
+    if (mixed_sum > usual) rules.push_back(std::move(mixed));
+    if (best.kind != ShareRule::Kind::volume && best_sum < mixed_sum)
+      rules.push_back(everywhere(best));
+    return rules;
   }
 
   const Problem& problem_;
@@ -411,8 +438,8 @@ class StepBound {
   std::vector<Option> options_;
   Nanoseconds item_ = 0;       // the slowest bundle at its fastest
   Nanoseconds item_area_ = 0;  // a first bound
-  // Of the rule at hand:
-  ShareRule rule_;
+  // Of the rules at hand:
+  SizeRules rules_;
   std::vector<Load> settled_;
   std::vector<std::size_t> unsettled_;
   Load settled_sum_;
