@@ -87,7 +87,7 @@ Json answer_plan(const Question& question) {
 }
 
 // What the rival's micro-batches are as a plan under the same options.
-StepPlan rival_plan(const Question& question, const baselines::MegatronSchedule& schedule) {
+StepPlan rival_plan(const Question& question, const MegatronSchedule& schedule) {
   StepPlan plan;
   plan.status = Status::feasible;
   plan.topology = question.topology;
