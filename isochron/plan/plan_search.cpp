@@ -10,6 +10,8 @@
 
 #include "isochron/plan/anneal.h"
 #include "isochron/plan/bounds.h"
+#include "isochron/plan/bundle_bound.h"
+#include "isochron/plan/bundle_partition.h"
 #include "isochron/plan/bundle_search.h"
 #include "isochron/plan/equal_search.h"
 #include "isochron/plan/exact.h"
@@ -69,7 +71,10 @@ std::unique_ptr<Problem> find_aligned(const Problem& problem) {
 
 Draft search_nested_step(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
   if (!has_nested_bundles(problem)) return search_step(problem, bound, effort);
-  return search_bundles(problem, search_step(problem, bound, effort / 16), bound, effort / 6);
+  Draft start = search_step(problem, bound, effort / 16);
+  auto dealt = search_partition(problem, bound, effort / 4);
+  if (!dealt) return search_bundles(problem, start, bound, effort / 6);
+  return dealt->time < start.time ? *std::move(dealt) : start;
 }
 
 Draft search_free_step(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
@@ -141,6 +146,7 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
     bound = std::max(step_bound(problem), exact ? exact->bound : 0);
     if (!exact) bound = block_bound(problem, bound);
     const Draft found = search_free_step(problem, bound, effort);
+    if (has_nested_bundles(problem)) bound = bundle_bound(problem, bound, found.time);
     const bool is_exact_better = exact && exact->draft.time < found.time;
     return slots_of(problem, is_exact_better ? exact->draft : found);
   }
