@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "isochron/core/random.h"
-#include "isochron/plan/bundle_sets.h"
 #include "isochron/plan/cooling.h"
 
 namespace isochron {
@@ -25,8 +24,9 @@ namespace {
 
 class PartitionSearch {
  public:
-  PartitionSearch(const Problem& problem, const BundleTable& table, std::int32_t level)
-      : problem_(problem), table_(table), level_(level), packer_(table, level), random_(5) {
+  PartitionSearch(const Problem& problem, const BundleTable& table, std::int32_t level,
+                  BlockPacker::Ranks ranks)
+      : problem_(problem), table_(table), level_(level), packer_(table, level, ranks), random_(5) {
     blocks_.resize(static_cast<std::size_t>(problem.num_ranks() / table.size(level)));
     for (BundleId bundle = 0; bundle < table.num_bundles(); ++bundle) {
       double least = std::numeric_limits<double>::infinity();
@@ -341,11 +341,11 @@ std::int32_t level_of_blocks(const Problem& problem, const BundleTable& table) {
 }  // namespace
 
 std::optional<Draft> search_partition(const Problem& problem, Nanoseconds bound,
-                                      std::int64_t num_trials) {
+                                      std::int64_t num_trials, BlockPacker::Ranks ranks) {
   const BundleTable table(problem);
   const std::int32_t level = level_of_blocks(problem, table);
   if (level < 0) return std::nullopt;
-  return PartitionSearch(problem, table, level).run(bound, num_trials);
+  return PartitionSearch(problem, table, level, ranks).run(bound, num_trials);
 }
 
 }  // namespace isochron

@@ -20,7 +20,8 @@ bool has_halves(const BundleTable& table, std::int32_t level) {
   return true;
 }
 
-BlockPacker::BlockPacker(const BundleTable& table, std::int32_t level) : table_(table) {
+BlockPacker::BlockPacker(const BundleTable& table, std::int32_t level, Ranks ranks)
+    : table_(table), ranks_(ranks) {
   levels_.resize(static_cast<std::size_t>(level) + 1);
 }
 
@@ -63,6 +64,10 @@ Nanoseconds BlockPacker::time(std::span<const BundleId> bundles) {
     // What runs on all of it is overwritten from large sets to small ones, which those need.
     for (Mask set = all; set > 0; --set) {
       Choice best = split[set];
+      if (ranks_ == Ranks::keep_groups) {
+        if (best.time <= here[set].time) here[set] = best;
+        continue;
+      }
       for (Mask own = set; own != 0; own = (own - 1) & set) {
         const Nanoseconds time = here[own].time + split[set ^ own].time;
         if (time < best.time) best = {.time = time, .own = own, .left = split[set ^ own].left};

@@ -30,7 +30,11 @@ struct BundlePlace {
 // some run on all of it, the others in either half. Needs sizes that double up to its level.
 class BlockPacker {
  public:
-  BlockPacker(const BundleTable& table, std::int32_t level);
+  // A rank may run groups of several sizes one after the other, or those of one size only: the
+  // same groups then stand side by side in every slot.
+  enum class Ranks { change_groups, keep_groups };
+
+  BlockPacker(const BundleTable& table, std::int32_t level, Ranks ranks = Ranks::change_groups);
 
   // Negative if some bundle fits no size.
   [[nodiscard]] Nanoseconds time(std::span<const BundleId> bundles);
@@ -49,6 +53,7 @@ class BlockPacker {
                std::vector<BundlePlace>& places) const;
 
   const BundleTable& table_;
+  Ranks ranks_;
   std::size_t count_ = 0;
   std::vector<Choices> levels_;
 };

@@ -81,7 +81,7 @@ Draft search_free_step(const Problem& problem, Nanoseconds bound, std::int64_t e
   const auto aligned = find_aligned(problem);
   if (!aligned) return search_nested_step(problem, bound, effort);
   const auto exact = find_exact_step(*aligned);
-  Draft nested = exact ? exact->draft : search_step(*aligned, bound, effort / 2);
+  Draft nested = exact ? exact->draft : search_nested_step(*aligned, bound, effort / 2);
   Draft crossing = search_step(problem, bound, effort / 2);
   return crossing.time < nested.time ? crossing : nested;
 }
@@ -92,6 +92,18 @@ DraftSlots search_free_slots(const Problem& problem, Nanoseconds bound, std::int
   SlotDraft nested = search_slots(*aligned, bound, effort / 2);
   SlotDraft crossing = search_slots(problem, bound, effort / 2);
   return crossing.time < nested.time ? crossing.slots : nested.slots;
+}
+
+// Whoever else ranks wait for, bundles that keep their ranks take at least as long as if they
+// waited for the members of their groups only. Before a search, and after it, when a time is known.
+Nanoseconds kept_bound(const Problem& problem, Nanoseconds low) {
+  if (problem.options().keep_groups != KeepGroups::rank) return low;
+  low = std::max(low, step_bound(problem));
+  const auto exact = find_exact_step(problem);
+  return exact ? std::max(low, exact->bound) : block_bound(problem, low);
+}
+Nanoseconds kept_bound(const Problem& problem, Nanoseconds low, Nanoseconds time) {
+  return has_nested_bundles(problem) ? bundle_bound(problem, low, time) : low;
 }
 
 DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t effort,
@@ -107,7 +119,7 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
       equalize(problem, 1, exact->slots);
       return exact->slots;
     }
-    bound = slot_bound(problem);
+    bound = kept_bound(problem, slot_bound(problem));
     DraftSlots slots;
     if (options.keep_groups == KeepGroups::rank || problem.has_speeds()) {
       slots = search_kept_slots(problem, bound, effort);  // every rank has its own pace, or its own
@@ -124,6 +136,7 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
     const Nanoseconds before = slots_time(problem, slots);
     equalize(problem, 1, slots);
     const Nanoseconds after = slots_time(problem, slots);
+    bound = kept_bound(problem, bound, after);
     if (after > before + before / 100 && options.keep_groups == KeepGroups::none) {
       // Ranks that idle got what does not suit them: micro-batches of one sequence leave them
       // alone.
@@ -146,12 +159,14 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
     bound = std::max(step_bound(problem), exact ? exact->bound : 0);
     if (!exact) bound = block_bound(problem, bound);
     const Draft found = search_free_step(problem, bound, effort);
-    if (has_nested_bundles(problem)) bound = bundle_bound(problem, bound, found.time);
+    bound = kept_bound(problem, bound, found.time);
     const bool is_exact_better = exact && exact->draft.time < found.time;
     return slots_of(problem, is_exact_better ? exact->draft : found);
   }
-  bound = std::max(step_bound(problem), equal_count_bound(problem));
-  return search_equal_step(problem, bound, effort);
+  bound = kept_bound(problem, std::max(step_bound(problem), equal_count_bound(problem)));
+  DraftSlots slots = search_equal_step(problem, bound, effort);
+  bound = kept_bound(problem, bound, step_time(problem, slots));
+  return slots;
 }
 
 bool is_polished(const Problem& problem) {
