@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "isochron/core/random.h"
+#include "isochron/plan/bundle_pairs.h"
 #include "isochron/plan/cooling.h"
 
 namespace isochron {
@@ -44,21 +45,22 @@ class PartitionSearch {
     // What is taken with even odds at first, in parts of the time.
     constexpr double hot = 0.05;
     constexpr double cool = 0.005;
-    if (deal(0)) {
+    constexpr double cold = 0.0015;
+    const bool has_pairs = level_ == 1;
+    if (deal({})) {
       note();
-      anneal(num_trials / 3, hot);
+      if (!has_pairs) anneal(num_trials / 3, hot);
     }
-    if (level_ == 1) {
-      // Pairs on one rank are cheapest and groups of two more even: some of each.
-      for (const double waste : {0.003, 0.006, 0.009, 0.012}) {
-        if (!deal(waste)) continue;
+    if (has_pairs) {
+      for (const auto& [promised, pairs] : promising_pairs()) {
+        if (!deal(pairs)) continue;
         note();
-        anneal(num_trials / 12, cool);
+        anneal(num_trials * 2 / 5, cold, promised + promised / 500);
       }
     }
     if (best_.empty()) return std::nullopt;
     blocks_ = best_;
-    anneal(num_trials / 3, cool);
+    anneal(num_trials / 3, has_pairs ? cold : cool);
     return draft();
   }
 
@@ -124,42 +126,51 @@ class PartitionSearch {
     return time < 0 ? time : base_[block] + time;
   }
 
-  // Pairs on a half of a block that leave no more than a part of the time, two pairs a block.
-  std::size_t deal_pairs(double waste, std::vector<bool>& is_dealt) {
-    const auto latest = static_cast<Nanoseconds>(static_cast<double>(bound_) * (1 + waste));
-    const auto least = latest - static_cast<Nanoseconds>(static_cast<double>(latest) * waste);
-    std::vector<std::pair<Nanoseconds, BundleId>> by_time;
-    for (BundleId bundle = 0; bundle < table_.num_bundles(); ++bundle) {
-      if (is_wide(bundle) || !table_.fits(0, bundle)) continue;
-      by_time.emplace_back(table_.use(0, bundle).cost, bundle);
-    }
-    std::sort(by_time.begin(), by_time.end());
-    std::size_t block = 0;
-    std::vector<BundleId> pair;
-    for (std::size_t i = by_time.size(); i-- > 0 && block < blocks_.size();) {
-      const auto [time, bundle] = by_time[i];
-      if (is_dealt[static_cast<std::size_t>(bundle)]) continue;
-      for (std::size_t j = i; j-- > 0;) {
-        const BundleId other = by_time[j].second;
-        if (is_dealt[static_cast<std::size_t>(other)]) continue;
-        const Nanoseconds both = time + by_time[j].first + table_.fixed(0);
-        if (both > latest) continue;
-        if (both < least) break;
-        is_dealt[static_cast<std::size_t>(bundle)] = is_dealt[static_cast<std::size_t>(other)] =
-            true;
-        pair.insert(pair.end(), {bundle, other});
-        break;
+  using Pairing = std::pair<Nanoseconds, std::vector<BundlePair>>;  // with what it promises
+
+  // Tight pairs on the halves of some blocks, and groups of two, which are even, for what they
+  // leave: the two choices of pairs that promise most.
+  std::vector<Pairing> promising_pairs() const {
+    std::vector<Pairing> choices;
+    for (const double above : {0.003, 0.005, 0.007, 0.009}) {
+      const double latest = static_cast<double>(bound_) * (1 + above);
+      for (const double waste : {0.003, 0.006, 0.009}) {
+        auto pairs = find_tight_pairs(table_, static_cast<Nanoseconds>(latest * (1 - waste)),
+                                      static_cast<Nanoseconds>(latest));
+        if (pairs.size() % 2 == 1) pairs.pop_back();
+        const double num_others =
+            static_cast<double>(blocks_.size()) - static_cast<double>(pairs.size() / 2);
+        if (pairs.size() < 2 || num_others < 1) continue;
+        double cost = 0;
+        for (BundleId bundle = 0; bundle < table_.num_bundles(); ++bundle) {
+          cost += static_cast<double>(table_.use(1, bundle).cost);
+        }
+        for (const auto& [a, b] : pairs) {
+          cost -= static_cast<double>(table_.use(1, a).cost + table_.use(1, b).cost);
+        }
+        const double even = cost / num_others + static_cast<double>(table_.fixed(1));
+        choices.emplace_back(static_cast<Nanoseconds>(std::max(latest, even)), std::move(pairs));
       }
-      if (pair.size() < 4) continue;
-      while (block < base_.size() && base_[block] > 0) ++block;
-      if (block == base_.size()) break;
-      for (const BundleId member : pair) {
-        blocks_[block].bundles[blocks_[block].count++] = member;
+    }
+    std::stable_sort(choices.begin(), choices.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    choices.resize(std::min<std::size_t>(2, choices.size()));
+    return choices;
+  }
+
+  // Two pairs a block, in blocks from the first on that no wide bundle has; how many blocks that
+  // is.
+  std::size_t place_pairs(const std::vector<BundlePair>& pairs, std::vector<bool>& is_dealt) {
+    std::size_t block = 0;
+    for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
+      while (block < blocks_.size() && base_[block] > 0) ++block;
+      if (block == blocks_.size()) break;
+      for (const BundleId bundle : {pairs[i][0], pairs[i][1], pairs[i + 1][0], pairs[i + 1][1]}) {
+        is_dealt[static_cast<std::size_t>(bundle)] = true;
+        blocks_[block].bundles[blocks_[block].count++] = bundle;
       }
       ++block;
-      pair.clear();
     }
-    for (const BundleId bundle : pair) is_dealt[static_cast<std::size_t>(bundle)] = false;
     return block;
   }
 
@@ -167,12 +178,12 @@ class PartitionSearch {
     return static_cast<std::size_t>((random_.next() >> 32) * count >> 32);
   }
 
-  // Tight pairs first; then the largest, to the block with the least area. False if one would have
+  // The pairs first; then the largest, to the block with the least area. False if one would have
   // too many.
-  bool deal(double waste) {
+  bool deal(const std::vector<BundlePair>& pairs) {
     std::fill(blocks_.begin(), blocks_.end(), BundleSet{});
     std::vector<bool> is_dealt(area_.size(), false);
-    std::size_t num_paired = waste > 0 ? deal_pairs(waste, is_dealt) : 0;
+    const std::size_t num_paired = place_pairs(pairs, is_dealt);
     if (num_paired == blocks_.size()) return false;
     std::vector<std::pair<double, BundleId>> order;
     for (std::size_t i = 0; i < area_.size(); ++i) {
@@ -226,9 +237,13 @@ class PartitionSearch {
     find_late();
   }
 
-  // In the end with a thousandth of the heat.
-  void anneal(std::int64_t num_trials, double hot) {
+  // In the end with a thousandth of the heat. What was promised, if anything, is the first target.
+  void anneal(std::int64_t num_trials, double hot, Nanoseconds promised = 0) {
     lower_target();
+    if (promised > bound_ && promised < target_) {
+      target_ = promised;
+      find_late();
+    }
     for (std::int64_t trial = 0; trial < num_trials && best_time_ > bound_; ++trial) {
       const double cooled = static_cast<double>(trial) / static_cast<double>(num_trials);
       heat_ = hot * static_cast<double>(best_time_) * halved(10 * cooled);

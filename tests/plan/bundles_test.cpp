@@ -6,6 +6,7 @@
 #include "isochron/core/random.h"
 #include "isochron/plan/bounds.h"
 #include "isochron/plan/bundle_bound.h"
+#include "isochron/plan/bundle_pairs.h"
 #include "isochron/plan/bundle_partition.h"
 #include "isochron/plan/bundle_search.h"
 #include "isochron/plan/bundle_sets.h"
@@ -202,6 +203,27 @@ TEST(Bundles, APackerFindsTheBestPlacesInABlock) {
   if (!is_sampled) {
     EXPECT_GT(num_packed, 300);
   }
+}
+
+// On one rank each takes what it costs: 1, 4, 5, 6 and 9 leave 5 alone in pairs of 10.
+TEST(Bundles, TightPairsAreDisjointAndInTime) {
+  CostModel cost;
+  cost.linear_ns = 1;
+  const Topology topology{.ranks = 2, .capacity = 100};
+  PlanOptions options;
+  options.keep_groups = KeepGroups::rank;
+  Work work;
+  for (const Tokens length : {1, 4, 5, 6, 9}) {
+    const auto item = static_cast<ItemId>(work.items.size());
+    work.bundles.push_back({item});
+    work.items.push_back({SequenceId(item)});
+    work.lengths.push_back(length);
+  }
+  const Problem problem(work, topology, cost, resolved(options, topology));
+  const BundleTable table(problem);
+  EXPECT_EQ(find_tight_pairs(table, 10, 10), (std::vector<BundlePair>{{0, 4}, {1, 3}}));
+  EXPECT_EQ(find_tight_pairs(table, 9, 10).size(), 2u);
+  EXPECT_TRUE(find_tight_pairs(table, 16, 20).empty());
 }
 
 TEST(Bundles, TheSearchFindsNearlyTheBestPlaces) {
