@@ -57,9 +57,12 @@ class CoverBound {
   }
 
   Nanoseconds raised(Nanoseconds low) {
-    // The step at hand may be the best.
-    if (excluded_by_cover(high_ - 1, high_ - 1) >= high_) return high_;
-    return std::max(low, excluded_by_cover(low, low));
+    // The step at hand may be the best; and what excludes a late target took fewer steps to it.
+    for (const Nanoseconds target : {high_ - 1, low + (high_ - low) / 2}) {
+      const Nanoseconds excluded = excluded_by_cover(target, target);
+      if (excluded > target) return excluded;
+    }
+    return excluded_by_cover(low, low);
   }
 
  private:
