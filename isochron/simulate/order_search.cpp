@@ -21,14 +21,15 @@ namespace {
 
 using Places = std::vector<std::int32_t>;
 
-constexpr std::size_t max_enumerated = 6;      // 720 orders
-constexpr std::int64_t num_shares = 16;        // of the things on the rising side
-constexpr std::int64_t first_cut = 14;         // between small and large things: few are large
-constexpr int max_side_rounds = 3;             // in which better sides are found
-constexpr std::int64_t moves_per_thing = 300;  // of one round: longer ones find no more
-constexpr std::int64_t max_idle_rounds = 4;    // without a better order
-constexpr std::int64_t first_threshold = 32;   // part of the gap to the bound that a move may lose;
-                                               // twice as much in every idle round
+constexpr std::size_t max_enumerated = 6;           // 720 orders
+constexpr std::int64_t num_shares = 16;             // of the things on the rising side
+constexpr std::int64_t first_cut = 14;              // between small and large things: few are large
+constexpr std::int64_t min_orders_for_sides = 400;  // less work is better spent on moves
+constexpr int max_side_rounds = 3;                  // in which better sides are found
+constexpr std::int64_t moves_per_thing = 300;       // of one round: longer ones find no more
+constexpr std::int64_t max_idle_rounds = 4;         // without a better order
+constexpr std::int64_t first_threshold = 32;  // part of the gap to the bound that a move may lose;
+                                              // twice as much in every idle round
 
 class Search {
  public:
@@ -144,6 +145,7 @@ class Search {
       }
     };
     try_all_of([](Sides& sides, std::int64_t part) { sides.small_share = part; });
+    if (work_left() < min_orders_for_sides * work_per_order_) return;
     for (int round = 0; round < max_side_rounds; ++round) {
       const OrderScore before = least;
       if (round == 0) best.cut = first_cut;
