@@ -372,7 +372,8 @@ class PipelineSearch {
           order_microbatches(items, shape_,
                              {.pass = problem_.options().pass,
                               .max_activation_bytes = problem_.options().max_activation_bytes,
-                              .max_work = num_operations() / num_cells});
+                              .max_work = num_operations() / num_cells,
+                              .bound_work = 0});
       for (std::size_t s = 0; s < slots.size(); ++s) {
         const std::size_t from = order.order.empty() ? s : static_cast<std::size_t>(order.order[s]);
         for (const DraftGroup* group : groups[from]) ordered[s].push_back(*group);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -25,10 +26,11 @@
 namespace isochron {
 
 std::int64_t default_effort(const Problem& problem) {
-  // A step is a matter of balance, slots are one of packing, which takes more.
   const auto count = static_cast<std::int64_t>(problem.num_items());
-  const bool is_packing = problem.options().sync == Sync::microbatch;
-  return is_packing ? 60'000 + 100 * count : 30'000 + 40 * count;
+  if (problem.options().sync == Sync::step) return 30'000 + 40 * count;
+  // Slots are a matter of packing, which takes more than balance does, the more so where groups of
+  // one size leave nothing else to choose.
+  return 60'000 + (problem.sizes().size() == 1 ? 100 : 30) * count;
 }
 
 namespace {
@@ -98,77 +100,6 @@ Draft search_free_step(const Problem& problem, Nanoseconds bound, std::int64_t e
   return improve_step(problem, bound, effort, std::move(nested));
 }
 
-DraftSlots search_free_slots(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
-  const auto aligned = find_aligned(problem);
-  if (!aligned) return search_slots(problem, bound, effort).slots;
-  SlotDraft nested = search_slots(*aligned, bound, effort / 2);
-  SlotDraft crossing = search_slots(problem, bound, effort / 2);
-  return crossing.time < nested.time ? crossing.slots : nested.slots;
-}
-
-DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t effort,
-                  Nanoseconds& bound) {
-  const PlanOptions& options = plan.options;
-  if (plan.topology.pipeline.stages > 1) {
-    bound = pipeline_bound(problem);
-    return search_pipeline(problem, plan, bound, effort);
-  }
-  if (options.sync == Sync::microbatch) {
-    if (auto exact = find_exact_slots(problem)) {
-      bound = exact->time;
-      equalize(problem, 1, exact->slots);
-      return exact->slots;
-    }
-    bound = slot_bound(problem);
-    DraftSlots slots;
-    if (options.keep_groups == KeepGroups::rank || problem.has_speeds()) {
-      slots = search_kept_slots(problem, bound, effort);  // every rank has its own pace, or its own
-    }
-    if (options.keep_groups != KeepGroups::rank) {
-      const auto consider = [&](DraftSlots other) {
-        if (slots.empty() || slots_time(problem, other) < slots_time(problem, slots)) {
-          slots = std::move(other);
-        }
-      };
-      consider(search_free_slots(problem, bound, effort));
-      if (problem.has_speeds()) consider(search_paced_slots(problem, effort).slots);
-    }
-    const Nanoseconds before = slots_time(problem, slots);
-    equalize(problem, 1, slots);
-    const Nanoseconds after = slots_time(problem, slots);
-    if (after > before + before / 100 && options.keep_groups == KeepGroups::none) {
-      // Ranks that idle got what does not suit them: micro-batches of one sequence leave them
-      // alone.
-      PlanOptions single = options;
-      single.max_sequences = 1;
-      Problem apart(problem.work(), problem.topology(), problem.model(), single);
-      copy_alone(problem, apart);
-      DraftSlots other = search_free_slots(apart, bound, effort);
-      equalize(problem, 1, other);
-      if (slots_time(problem, other) < after) return other;
-    }
-    return slots;
-  }
-  if (options.counts == Counts::free) {
-    const auto exact = find_exact_step(problem);
-    if (exact && exact->draft.time == exact->bound) {
-      bound = exact->bound;
-      return slots_of(problem, exact->draft);
-    }
-    bound = exact ? std::max(step_bound(problem), exact->bound) : free_step_bound(problem);
-    const Draft found = search_free_step(problem, bound, effort);
-    const bool is_exact_better = exact && exact->draft.time < found.time;
-    return slots_of(problem, is_exact_better ? exact->draft : found);
-  }
-  bound = std::max(step_bound(problem), equal_count_bound(problem));
-  DraftSlots slots = search_equal_step(problem, bound, effort);
-  if (const auto aligned = find_aligned(problem)) {
-    DraftSlots nested = search_equal_step(*aligned, bound, effort);
-    if (step_time(problem, nested) < step_time(problem, slots)) return nested;
-  }
-  return slots;
-}
-
 bool is_polished(const Problem& problem) {
   constexpr std::int32_t max_items = 24;
   constexpr std::int32_t max_ranks_here = 64;
@@ -209,6 +140,129 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
   equalize(problem, multiple, annealed);
   // Annealing knows no placeholders: it begins with what is left of the slots without them.
   return time_of_equal(slots) < time_of_equal(annealed) ? slots : annealed;
+}
+
+// Slots in which every rank has a micro-batch.
+DraftSlots with_equal_counts(const Problem& problem, DraftSlots slots, Nanoseconds bound,
+                             std::int64_t effort) {
+  const Nanoseconds before = slots_time(problem, slots);
+  equalize(problem, 1, slots);
+  const Nanoseconds after = slots_time(problem, slots);
+  if (after <= before + before / 100 || problem.options().keep_groups != KeepGroups::none) {
+    return slots;
+  }
+  // Ranks that idle got what does not suit them: micro-batches of one sequence leave them alone.
+  PlanOptions single = problem.options();
+  single.max_sequences = 1;
+  Problem apart(problem.work(), problem.topology(), problem.model(), single);
+  copy_alone(problem, apart);
+  DraftSlots other = search_slots(apart, bound, effort).slots;
+  equalize(problem, 1, other);
+  return slots_time(problem, other) < after ? other : slots;
+}
+
+// The same question without its smallest groups, where micro-batches cost so much that larger ones,
+// which pack their tokens better, may be worth the traffic.
+std::unique_ptr<Problem> find_coarser(const Problem& problem) {
+  const auto sizes = problem.sizes();
+  if (!problem.is_aligned() || sizes.size() < 2) return nullptr;
+  PlanOptions options = problem.options();
+  options.min_context_size = sizes[1];
+  auto coarser =
+      std::make_unique<Problem>(problem.work(), problem.topology(), problem.model(), options);
+  copy_alone(problem, *coarser);
+  double area = 0;
+  double tokens = 0;
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    const auto size =
+        std::find_if(coarser->sizes().begin(), coarser->sizes().end(),
+                     [&](std::int32_t each) { return coarser->item_fits(each, item); });
+    if (size == coarser->sizes().end()) return nullptr;
+    area += static_cast<double>(coarser->item_cost(coarser->cheapest_price(*size), item)) * *size;
+    tokens += static_cast<double>(coarser->tokens(*size, item));
+  }
+  const double full = area * static_cast<double>(problem.capacity()) / tokens;
+  return static_cast<double>(problem.microbatch()) * 16 > full ? std::move(coarser) : nullptr;
+}
+
+// A step in which all ranks wait for each other after every slot.
+DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanoseconds bound,
+                         std::int64_t effort) {
+  const bool is_kept = problem.options().keep_groups == KeepGroups::rank;
+  DraftSlots best;
+  Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
+  const auto consider = [&](DraftSlots slots) {
+    if (slots.empty()) return;
+    slots = with_equal_counts(problem, std::move(slots), bound, effort);
+    const Nanoseconds time = slots_time(problem, slots);
+    if (time >= least) return;
+    least = time;
+    best = std::move(slots);
+  };
+  const auto aligned = find_aligned(problem);
+  if (aligned) {
+    // All that aligned groups alone would get: any size is never slower.
+    StepPlan same = plan;
+    same.options = aligned->options();
+    if (auto exact = find_exact_slots(*aligned)) {
+      consider(std::move(exact->slots));
+    } else {
+      // With slow ranks the search aims at its bound.
+      const Nanoseconds aim = problem.has_speeds() ? slot_bound(*aligned) : bound;
+      consider(polished(same, *aligned, search_synced(same, *aligned, aim, effort), effort,
+                        bound_of_pass(plan, problem, aim)));
+    }
+  }
+  if (is_kept || problem.has_speeds()) {
+    consider(search_kept_slots(problem, bound, effort));  // every rank has its own pace, or its own
+  }
+  if (!is_kept) {
+    consider(search_slots(problem, bound, aligned ? effort / 2 : effort, least).slots);
+    if (problem.has_speeds()) consider(search_paced_slots(problem, effort).slots);
+    const auto coarser = find_coarser(problem);
+    if (coarser && equal_count_bound(*coarser) < least) {
+      StepPlan same = plan;
+      same.options = coarser->options();
+      consider(search_synced(same, *coarser, bound, effort));
+    }
+  }
+  return best;
+}
+
+DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t effort,
+                  Nanoseconds& bound) {
+  const PlanOptions& options = plan.options;
+  if (plan.topology.pipeline.stages > 1) {
+    bound = pipeline_bound(problem);
+    return search_pipeline(problem, plan, bound, effort);
+  }
+  if (options.sync == Sync::microbatch) {
+    if (auto exact = find_exact_slots(problem)) {
+      bound = exact->time;
+      equalize(problem, 1, exact->slots);
+      return exact->slots;
+    }
+    bound = slot_bound(problem);
+    return search_synced(plan, problem, bound, effort);
+  }
+  if (options.counts == Counts::free) {
+    const auto exact = find_exact_step(problem);
+    if (exact && exact->draft.time == exact->bound) {
+      bound = exact->bound;
+      return slots_of(problem, exact->draft);
+    }
+    bound = exact ? std::max(step_bound(problem), exact->bound) : free_step_bound(problem);
+    const Draft found = search_free_step(problem, bound, effort);
+    const bool is_exact_better = exact && exact->draft.time < found.time;
+    return slots_of(problem, is_exact_better ? exact->draft : found);
+  }
+  bound = std::max(step_bound(problem), equal_count_bound(problem));
+  DraftSlots slots = search_equal_step(problem, bound, effort);
+  if (const auto aligned = find_aligned(problem)) {
+    DraftSlots nested = search_equal_step(*aligned, bound, effort);
+    if (step_time(problem, nested) < step_time(problem, slots)) return nested;
+  }
+  return slots;
 }
 
 // Whether groups of one size hold everything.

@@ -1,10 +1,10 @@
 // What a slot costs, shared out to what it holds.
 //
-// Every bundle gets a price: its least area over ranks, with a share of the fixed cost by its part
-// of the capacity, over all ranks. What runs in a slot is never worth more than the slot takes, so
-// all prices together are a bound. A few long bundles raise it: a slot that holds one takes at
-// least as long as it does, while the ranks beside it hold no more than their tokens are worth at
-// best. All ways to put up to three of them into slots are tried.
+// Every bundle gets a price: its least area over ranks, with its share of the fixed cost of a
+// micro-batch (ShareRule), over all ranks. What runs in a slot is never worth more than the slot
+// takes, so all prices together are a bound. A few long bundles raise it: a slot that holds one
+// takes at least as long as it does, while the ranks beside it hold no more than their tokens are
+// worth at best. All ways to put up to three of them into slots are tried.
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "isochron/plan/bounds.h"
+#include "isochron/plan/share_rule.h"
 
 namespace isochron {
 
@@ -23,9 +24,8 @@ constexpr double slack = 1e-11;  // of sums in double: more than all their round
 // Prices of the bundles, and what any tokens of them are worth at best.
 class Prices {
  public:
-  explicit Prices(const Problem& problem) {
+  Prices(const Problem& problem, const ShareRule& rule) {
     const auto count = static_cast<std::size_t>(problem.num_bundles());
-    const double capacity = static_cast<double>(problem.capacity());
     const double ranks = problem.num_ranks();
     price_.resize(count);
     tokens_.resize(count);
@@ -39,9 +39,12 @@ class Prices {
         const double work = static_cast<double>(problem.least_cost(size, bundle)) * size;
         if (work >= enough && problem.has_ordered_links()) break;  // later ones cost more still
         Tokens tokens = 0;
-        for (const ItemId item : problem.items_of(bundle)) tokens += problem.tokens(size, item);
-        const double part = static_cast<double>(tokens) / capacity;
-        const double area = work + static_cast<double>(problem.least_fixed(size)) * part;
+        double shares = 0;
+        for (const ItemId item : problem.items_of(bundle)) {
+          tokens += problem.tokens(size, item);
+          shares += rule(problem.tokens(size, item), problem.capacity() * size);
+        }
+        const double area = work + static_cast<double>(problem.least_fixed(size)) * size * shares;
         least = std::min(least, area);
         enough = std::min(enough, area);
         fewest = std::min(fewest, static_cast<double>(tokens));
@@ -101,6 +104,18 @@ class Prices {
   std::vector<Sum> sums_;
 };
 
+// Micro-batches of one rank that all items are worth on the smallest groups that hold them.
+double num_shares(const Problem& problem, const ShareRule& rule) {
+  double sum = 0;
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    const std::int32_t size = problem.sizes()[problem.smallest_place(bundle)];
+    for (const ItemId item : problem.items_of(bundle)) {
+      sum += size * rule(problem.tokens(size, item), problem.capacity() * size);
+    }
+  }
+  return sum;
+}
+
 // A long bundle on a group of one size.
 struct Stay {
   double time = 0;     // without the fixed cost of a slot, with the latency
@@ -110,9 +125,9 @@ struct Stay {
 
 class SlotBound {
  public:
-  explicit SlotBound(const Problem& problem)
+  SlotBound(const Problem& problem, const ShareRule& rule)
       : problem_(problem),
-        prices_(problem),
+        prices_(problem, rule),
         ranks_(problem.num_ranks()),
         fixed_(static_cast<double>(problem.microbatch())) {}
 
@@ -274,7 +289,18 @@ Nanoseconds equal_count_bound(const Problem& problem) {
 Nanoseconds slot_bound(const Problem& problem) {
   const Nanoseconds even = equal_count_bound(problem);
   if (problem.has_speeds()) return even;
-  return std::max(even, static_cast<Nanoseconds>(SlotBound(problem).bound() * (1 - slack)));
+  double bound = SlotBound(problem, {}).bound();
+  // And by the rule that makes most micro-batches.
+  const ShareRule* best = nullptr;
+  double most = num_shares(problem, {});
+  for (const ShareRule& rule : share_rules) {
+    const double shares = num_shares(problem, rule);
+    if (shares <= most) continue;
+    most = shares;
+    best = &rule;
+  }
+  if (best != nullptr) bound = std::max(bound, SlotBound(problem, *best).bound());
+  return std::max(even, static_cast<Nanoseconds>(std::ceil(bound * (1 - slack))));
 }
 
 }  // namespace isochron

@@ -16,7 +16,8 @@
 // ways up, so the d dearest of those are the most that the path can miss, and no slot is missed
 // twice, since k is not after j. Where the largest slots are few, this is what makes 1F1B wait.
 // A rise at one k and a fall at one j count for all such paths, so that weighted means of them
-// bound the longest.
+// bound the longest. What is missed before k and what after j cannot be the same slots:
+// split_bound.cpp.
 
 #include "isochron/simulate/order_bound.h"
 
@@ -27,6 +28,7 @@
 
 #include "isochron/core/int128.h"
 #include "isochron/simulate/journey_bound.h"
+#include "isochron/simulate/split_bound.h"
 
 namespace isochron {
 
@@ -359,7 +361,8 @@ Int128 turn_bound(const ChunkTable& table, const PipelineShape& shape) {
 
 }  // namespace
 
-Nanoseconds order_bound(std::span<const PassCost> costs, const PipelineShape& shape, Pass pass) {
+Nanoseconds order_bound(std::span<const PassCost> costs, const PipelineShape& shape, Pass pass,
+                        std::int64_t max_work) {
   if (costs.empty()) return 0;
   const ChunkTable table(costs, shape);
   Int128 bound = std::max(slot_bound(table, shape, pass), stages_bound(table, shape, pass));
@@ -368,6 +371,9 @@ Nanoseconds order_bound(std::span<const PassCost> costs, const PipelineShape& sh
   } else if (shape.virtual_ == 1 && shape.stages > 1) {
     bound = std::max(bound,
                      pass == Pass::train ? turn_bound(table, shape) : forward_bound(table, shape));
+    if (pass == Pass::train && shape.shares.empty() && max_work > 0) {
+      bound = std::max<Int128>(bound, split_bound(table.rows(), shape, max_work));
+    }
   }
   return clamped(bound);
 }
