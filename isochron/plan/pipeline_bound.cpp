@@ -202,7 +202,10 @@ class PipelineBound {
     for (const auto& choices : choices_) {
       for (const Choice& choice : choices) classes.push_back(class_of(choice.time));
     }
-    std::vector<double> parts(1 + *std::max_element(classes.begin(), classes.end()));
+    const auto [least_class, last_class] = std::minmax_element(classes.begin(), classes.end());
+    const std::size_t first_class = *least_class;
+    std::vector<double> parts(1 + *last_class - first_class);
+    for (std::size_t& length_class : classes) length_class -= first_class;
     struct ItemPart {
       double ranks = infinite;
       double area = infinite;
@@ -210,8 +213,9 @@ class PipelineBound {
     std::vector<ItemPart> items(choices_.size());
     const auto is_enough = [&](double time) {
       for (std::size_t i = 0; i < parts.size(); ++i) {
+        const auto place = static_cast<double>(first_class + i) - 1;
         const double shortest =
-            i == 0 ? 0 : std::exp2(static_cast<double>(i - 1) / classes_per_doubling) * (1 - slack);
+            place < 0 ? 0 : std::exp2(place / classes_per_doubling) * (1 - slack);
         const double area = room.area(time, shortest);
         parts[i] = area > 0 ? 1 / area : infinite;
       }

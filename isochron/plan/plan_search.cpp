@@ -11,6 +11,8 @@
 
 #include "isochron/plan/anneal.h"
 #include "isochron/plan/bounds.h"
+#include "isochron/plan/bundle_bound.h"
+#include "isochron/plan/bundle_partition.h"
 #include "isochron/plan/bundle_search.h"
 #include "isochron/plan/equal_search.h"
 #include "isochron/plan/exact.h"
@@ -72,7 +74,10 @@ std::unique_ptr<Problem> find_aligned(const Problem& problem) {
 
 Draft search_nested_step(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
   if (!has_nested_bundles(problem)) return search_step(problem, bound, effort);
-  return search_bundles(problem, search_step(problem, bound, effort / 16), bound, effort / 6);
+  Draft start = search_step(problem, bound, effort / 16);
+  auto dealt = search_partition(problem, bound, effort / 4);
+  if (!dealt) return search_bundles(problem, start, bound, effort / 6);
+  return dealt->time < start.time ? *std::move(dealt) : start;
 }
 
 Nanoseconds free_step_bound(const Problem& problem) {
@@ -98,6 +103,18 @@ Draft search_free_step(const Problem& problem, Nanoseconds bound, std::int64_t e
   // Without wide groups there is nothing to choose.
   if (is_narrow && !exact) return nested;
   return improve_step(problem, bound, effort, std::move(nested));
+}
+
+// Whoever else ranks wait for, bundles that keep their ranks take at least as long as if they
+// waited for the members of their groups only. Before a search, and after it, when a time is known.
+Nanoseconds kept_bound(const Problem& problem, Nanoseconds low) {
+  if (problem.options().keep_groups != KeepGroups::rank) return low;
+  low = std::max(low, step_bound(problem));
+  const auto exact = find_exact_step(problem);
+  return exact ? std::max(low, exact->bound) : block_bound(problem, low);
+}
+Nanoseconds kept_bound(const Problem& problem, Nanoseconds low, Nanoseconds time) {
+  return has_nested_bundles(problem) ? bundle_bound(problem, low, time) : low;
 }
 
 bool is_polished(const Problem& problem) {
@@ -242,8 +259,10 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
       equalize(problem, 1, exact->slots);
       return exact->slots;
     }
-    bound = slot_bound(problem);
-    return search_synced(plan, problem, bound, effort);
+    bound = kept_bound(problem, slot_bound(problem));
+    DraftSlots slots = search_synced(plan, problem, bound, effort);
+    bound = kept_bound(problem, bound, slots_time(problem, slots));
+    return slots;
   }
   if (options.counts == Counts::free) {
     const auto exact = find_exact_step(problem);
@@ -253,15 +272,17 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
     }
     bound = exact ? std::max(step_bound(problem), exact->bound) : free_step_bound(problem);
     const Draft found = search_free_step(problem, bound, effort);
+    bound = kept_bound(problem, bound, found.time);
     const bool is_exact_better = exact && exact->draft.time < found.time;
     return slots_of(problem, is_exact_better ? exact->draft : found);
   }
-  bound = std::max(step_bound(problem), equal_count_bound(problem));
+  bound = kept_bound(problem, std::max(step_bound(problem), equal_count_bound(problem)));
   DraftSlots slots = search_equal_step(problem, bound, effort);
   if (const auto aligned = find_aligned(problem)) {
     DraftSlots nested = search_equal_step(*aligned, bound, effort);
-    if (step_time(problem, nested) < step_time(problem, slots)) return nested;
+    if (step_time(problem, nested) < step_time(problem, slots)) slots = std::move(nested);
   }
+  bound = kept_bound(problem, bound, step_time(problem, slots));
   return slots;
 }
 

@@ -47,7 +47,7 @@ double sum_of_weights(double first, std::size_t depth, double ratio) {
 double first_weight(double limit, std::size_t depth, double ratio) {
   double low = 1;
   double high = limit;
-  constexpr int num_halvings = 20;
+  constexpr int num_halvings = 12;
   for (int i = 0; i < num_halvings; ++i) {
     const double middle = (low + high) / 2;
     (sum_of_weights(middle, depth, ratio) <= limit ? low : high) = middle;
@@ -83,18 +83,20 @@ RankRoom::RankRoom(const PipelineShape& shape, Pass pass, double forward_share, 
   }
 }
 
+double RankRoom::area(const Line& line, double time, double length) const {
+  if (line.wait == 0) return time;
+  // Shorter slots are more, longer ones wait: between them is the length that leaves the most area.
+  const double best_length = std::sqrt(std::max(0.0, time) * fixed_ / line.wait);
+  const double longest = std::max(length, best_length);
+  if (longest <= fixed_) return fixed_ > 0 ? 0 : time;
+  return (time - line.wait * longest) * (1 - fixed_ / longest) / (1 - line.slope);
+}
+
 double RankRoom::area(double time, double length) const {
   double least = infinite;
   for (const Line& line : lines_) {
     // The first and the last slot are counted in the sums.
-    const double room = line.slope == 0 ? time - ends_ : time;
-    const double best_length =
-        line.wait > 0 ? std::sqrt(std::max(0.0, room) * fixed_ / line.wait) : infinite;
-    const double longest = std::max(length, best_length);
-    if (longest <= fixed_ && fixed_ > 0) return 0;
-    const double work =
-        longest == infinite ? room : (room - line.wait * longest) * (1 - fixed_ / longest);
-    least = std::min(least, work / (1 - line.slope));
+    least = std::min(least, area(line, line.slope == 0 ? time - ends_ : time, length));
   }
   return least;
 }

@@ -27,6 +27,7 @@ class RankRoom {
     double slope;
     double wait;
   };
+  [[nodiscard]] double area(const Line& line, double time, double length) const;
 
   double fixed_;
   double ends_ = 0;  // what the first and the last slot cost at least

@@ -1,14 +1,13 @@
 #pragma once
 
-#include <array>
+#include <vector>
 
 #include "isochron/core/units.h"
 
 namespace isochron {
 
-// A dual feasible function of the part of a micro-batch that an item fills: whatever shares a
-// micro-batch, its values add up to at most 1 (Fekete and Schepers, 2001). Bounds give each item
-// that share of what a micro-batch costs.
+// A dual feasible function of the part of the capacity that an item fills: over whatever shares a
+// micro-batch it adds up to at most 1 (Fekete and Schepers, 2001).
 struct ShareRule {
   enum class Kind { volume, threshold, steps };
   Kind kind = Kind::volume;
@@ -31,23 +30,15 @@ struct ShareRule {
   }
 };
 
-// Those worth a try beside the volume.
-inline constexpr std::array<ShareRule, 15> share_rules{{
-    {.kind = ShareRule::Kind::threshold, .value = 0.05},
-    {.kind = ShareRule::Kind::threshold, .value = 0.1},
-    {.kind = ShareRule::Kind::threshold, .value = 0.15},
-    {.kind = ShareRule::Kind::threshold, .value = 0.2},
-    {.kind = ShareRule::Kind::threshold, .value = 0.25},
-    {.kind = ShareRule::Kind::threshold, .value = 0.3},
-    {.kind = ShareRule::Kind::threshold, .value = 0.35},
-    {.kind = ShareRule::Kind::threshold, .value = 0.4},
-    {.kind = ShareRule::Kind::threshold, .value = 0.45},
-    {.kind = ShareRule::Kind::threshold, .value = 0.5},
-    {.kind = ShareRule::Kind::steps, .value = 1},
-    {.kind = ShareRule::Kind::steps, .value = 2},
-    {.kind = ShareRule::Kind::steps, .value = 3},
-    {.kind = ShareRule::Kind::steps, .value = 4},
-    {.kind = ShareRule::Kind::steps, .value = 5},
-}};
+// The volume first, then those that see large items.
+inline std::vector<ShareRule> share_rules() {
+  using Kind = ShareRule::Kind;
+  std::vector<ShareRule> rules = {{}};
+  for (const double edge : {0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5}) {
+    rules.push_back({.kind = Kind::threshold, .value = edge});
+  }
+  for (const double steps : {1, 2, 3, 4, 5}) rules.push_back({.kind = Kind::steps, .value = steps});
+  return rules;
+}
 
 }  // namespace isochron

@@ -21,10 +21,12 @@ namespace {
 
 constexpr double slack = 1e-11;  // of sums in double: more than all their roundings
 
+using SizeRules = std::vector<ShareRule>;  // by size
+
 // Prices of the bundles, and what any tokens of them are worth at best.
 class Prices {
  public:
-  Prices(const Problem& problem, const ShareRule& rule) {
+  Prices(const Problem& problem, const SizeRules& rules) {
     const auto count = static_cast<std::size_t>(problem.num_bundles());
     const double ranks = problem.num_ranks();
     price_.resize(count);
@@ -42,7 +44,8 @@ class Prices {
         double shares = 0;
         for (const ItemId item : problem.items_of(bundle)) {
           tokens += problem.tokens(size, item);
-          shares += rule(problem.tokens(size, item), problem.capacity() * size);
+          shares += rules[static_cast<std::size_t>(size)](problem.tokens(size, item),
+                                                          problem.capacity() * size);
         }
         const double area = work + static_cast<double>(problem.least_fixed(size)) * size * shares;
         least = std::min(least, area);
@@ -104,16 +107,27 @@ class Prices {
   std::vector<Sum> sums_;
 };
 
-// Micro-batches of one rank that all items are worth on the smallest groups that hold them.
-double num_shares(const Problem& problem, const ShareRule& rule) {
-  double sum = 0;
-  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
-    const std::int32_t size = problem.sizes()[problem.smallest_place(bundle)];
-    for (const ItemId item : problem.items_of(bundle)) {
-      sum += size * rule(problem.tokens(size, item), problem.capacity() * size);
+// For each size the rule by which the items whose smallest group has it make most micro-batches.
+SizeRules best_rules(const Problem& problem) {
+  SizeRules best(static_cast<std::size_t>(problem.num_ranks()) + 1);
+  std::vector<double> most(best.size(), 0);
+  for (const ShareRule& rule : share_rules()) {
+    std::vector<double> shares(best.size(), 0);
+    for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+      const std::int32_t size = problem.sizes()[problem.smallest_place(bundle)];
+      for (const ItemId item : problem.items_of(bundle)) {
+        shares[static_cast<std::size_t>(size)] +=
+            rule(problem.tokens(size, item), problem.capacity() * size);
+      }
+    }
+    for (const std::int32_t size : problem.sizes()) {
+      const auto i = static_cast<std::size_t>(size);
+      if (shares[i] <= most[i]) continue;
+      most[i] = shares[i];
+      best[i] = rule;
     }
   }
-  return sum;
+  return best;
 }
 
 // A long bundle on a group of one size.
@@ -125,9 +139,9 @@ struct Stay {
 
 class SlotBound {
  public:
-  SlotBound(const Problem& problem, const ShareRule& rule)
+  SlotBound(const Problem& problem, const SizeRules& rules)
       : problem_(problem),
-        prices_(problem, rule),
+        prices_(problem, rules),
         ranks_(problem.num_ranks()),
         fixed_(static_cast<double>(problem.microbatch())) {}
 
@@ -289,17 +303,9 @@ Nanoseconds equal_count_bound(const Problem& problem) {
 Nanoseconds slot_bound(const Problem& problem) {
   const Nanoseconds even = equal_count_bound(problem);
   if (problem.has_speeds()) return even;
-  double bound = SlotBound(problem, {}).bound();
-  // And by the rule that makes most micro-batches.
-  const ShareRule* best = nullptr;
-  double most = num_shares(problem, {});
-  for (const ShareRule& rule : share_rules) {
-    const double shares = num_shares(problem, rule);
-    if (shares <= most) continue;
-    most = shares;
-    best = &rule;
-  }
-  if (best != nullptr) bound = std::max(bound, SlotBound(problem, *best).bound());
+  const SizeRules volume(static_cast<std::size_t>(problem.num_ranks()) + 1);
+  const double bound =
+      std::max(SlotBound(problem, volume).bound(), SlotBound(problem, best_rules(problem)).bound());
   return std::max(even, static_cast<Nanoseconds>(std::ceil(bound * (1 - slack))));
 }
 

@@ -15,26 +15,24 @@ namespace {
 
 class Estimate {
  public:
-  explicit Estimate(const SlotItems& items)
+  Estimate(const SlotItems& items, const std::vector<ItemId>& work)
       : items_(items),
+        work_(work),
         ranks_(items.problem().num_ranks()),
         fixed_(static_cast<double>(items.fixed(0))),
         room_(ranks_ * static_cast<double>(items.problem().capacity())) {
-    double tokens = 0;
-    for (const ItemId item : items.dearest()) {
-      const std::size_t place = items.smallest(item);
-      const auto more = static_cast<double>(items.tokens(place, item));
-      if (tokens + more > room_) break;
-      tokens += more;
-      densest_ += items.least_area(item);
+    for (const ItemId item : work) {
+      tokens_ += static_cast<double>(items.tokens(items.smallest(item), item));
+      area_ += items.least_area(item);
+      if (tokens_ <= room_) densest_ = area_;
     }
   }
 
   // About what the step takes if its longest slot takes `limit`; negative if no size lets every
   // item end within it.
   [[nodiscard]] double operator()(Nanoseconds limit) const {
-    double area = items_.total_area();
-    for (const ItemId item : items_.dearest()) {
+    double area = area_;
+    for (const ItemId item : work_) {
       if (items_.smallest(item) == 0 && items_.cost(0, item) + items_.fixed(0) <= limit) break;
       const std::size_t place = items_.smallest_within(0, limit, item);
       const Nanoseconds cost = items_.cost(place, item);
@@ -43,26 +41,30 @@ class Estimate {
     }
     const auto length = static_cast<double>(limit);
     const double rest = area - std::min(ranks_ * (length - fixed_), densest_);
-    const double slots = std::ceil(items_.total_tokens() / room_) - 1;
+    const double slots = std::ceil(tokens_ / room_) - 1;
     return length + std::max(0.0, rest / ranks_) + fixed_ * std::max(slots, rest > 0 ? 1.0 : 0.0);
   }
 
  private:
   const SlotItems& items_;
+  const std::vector<ItemId>& work_;
   double ranks_;
   double fixed_;
-  double room_;         // tokens of a slot
+  double room_;  // tokens of a slot
+  double tokens_ = 0;
+  double area_ = 0;
   double densest_ = 0;  // area of the dearest items that fill them
 };
 
 }  // namespace
 
-std::vector<Nanoseconds> promising_limits(const SlotItems& items, std::size_t count) {
+std::vector<Nanoseconds> promising_limits(const SlotItems& items, const std::vector<ItemId>& work,
+                                          std::size_t count) {
   constexpr std::size_t most_items = 8;
-  const Estimate estimate(items);
+  const Estimate estimate(items, work);
   std::vector<std::pair<double, Nanoseconds>> found;
-  for (std::size_t i = 0; i < std::min(most_items, items.dearest().size()); ++i) {
-    const ItemId item = items.dearest()[i];
+  for (std::size_t i = 0; i < std::min(most_items, work.size()); ++i) {
+    const ItemId item = work[i];
     Nanoseconds last = std::numeric_limits<Nanoseconds>::max();
     for (auto place = items.smallest(item); place < items.num_places(); ++place) {
       if (!items.problem().item_fits(items.problem().sizes()[place], item)) continue;

@@ -7,8 +7,11 @@
 
 namespace isochron {
 
-// Lengths for the longest slot of a step of few slots: what one of the dearest items takes on a
-// group of some size. The `count` that promise the shortest step, best first.
-[[nodiscard]] std::vector<Nanoseconds> promising_limits(const SlotItems& items, std::size_t count);
+// Lengths for the longest of a few slots that hold what stands dearest first in `work`: what one of
+// the dearest items takes on a group of some size. The `count` that promise the least time, best
+// first.
+[[nodiscard]] std::vector<Nanoseconds> promising_limits(const SlotItems& items,
+                                                        const std::vector<ItemId>& work,
+                                                        std::size_t count);
 
 }  // namespace isochron

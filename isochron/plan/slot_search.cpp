@@ -102,11 +102,12 @@ class SlotSearch {
     const std::size_t most_bases = static_cast<double>(items_.fixed(0)) * 16 > full
                                        ? std::min<std::size_t>(4, sizes.size())
                                        : 1;
-    for (const Nanoseconds limit : promising_limits(items_, 6)) {
+    for (const Nanoseconds limit : promising_limits(items_, items_.dearest(), 6)) {
       for (std::size_t base = 0; base < most_bases; ++base) {
         if (base > 0 && (problem_.num_ranks() % sizes[base] != 0 || !items_.holds_all(base)))
           continue;
         result.push_back({.base = base, .limit = limit, .idle = Idle::filled});
+        if (fewest == 1) result.push_back({.base = base, .limit = limit, .idle = Idle::spread});
       }
     }
     for (const double factor : {8.0, 2.2}) add(full * factor, Idle::filled);
@@ -141,6 +142,7 @@ class SlotSearch {
     // Groups of any size have an aligned plan beside theirs, which began with these.
     if (!has_many_slots() || problem_.is_aligned()) start_by_recipes(work);
     if (!has_many_slots()) start_tight(work);
+    rebuild_beside_widest(work);
     if (time_ <= good_enough()) return;
     // All in groups of one larger size, where that may be shorter: few sequences on many ranks.
     for (std::size_t base = 1; base < sizes.size(); ++base) {
@@ -178,6 +180,36 @@ class SlotSearch {
       consider(builder_.build(items_.dearest(), recipe, work));
       if (time_ <= good_enough()) return;
     }
+  }
+
+  // An item on all ranks has its slot for itself: what is left is a question of its own.
+  void rebuild_beside_widest(std::int64_t& work) {
+    const auto rest =
+        std::stable_partition(slots_.begin(), slots_.end(), [&](const PackedSlot& slot) {
+          return slot.groups.size() == 1 && slot.groups.front().size == problem_.num_ranks();
+        });
+    if (rest == slots_.begin() || rest == slots_.end()) return;
+    const std::vector<ItemId> items = items_of({rest, slots_.end()});
+    double area = 0;
+    for (const ItemId item : items) area += items_.least_area(item);
+    std::vector<SlotRecipe> recipes;
+    for (const Nanoseconds limit : promising_limits(items_, items, 6)) {
+      recipes.push_back({.limit = limit});
+    }
+    for (const double m : {1.0, 2.0, 3.0}) {
+      const auto limit = static_cast<Nanoseconds>(1.005 * area / problem_.num_ranks() / m);
+      recipes.push_back({.limit = limit + items_.fixed(0), .idle = Idle::spread});
+    }
+    std::vector<PackedSlot> best(rest, slots_.end());
+    for (SlotRecipe& recipe : recipes) {
+      recipe.most = total_time(best);
+      std::vector<PackedSlot> fresh = builder_.build(items, recipe, work);
+      places_.settle(fresh);
+      if (!fresh.empty() && total_time(fresh) < total_time(best)) best = std::move(fresh);
+    }
+    slots_.erase(rest, slots_.end());
+    for (PackedSlot& slot : best) slots_.push_back(std::move(slot));
+    time_ = total_time(slots_);
   }
 
   // Slots built one by one: the best of several ways, with its shortest slots in larger cells.

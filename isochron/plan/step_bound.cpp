@@ -1,8 +1,10 @@
 // The smallest T for which no argument excludes a step of length T.
 //
 // Within T a bundle can use only sizes that run it in time, and each size has an area: ranks times
-// time, with a share of the fixed cost of its micro-batch (ShareRule; each size may have its own).
-// Three arguments:
+// time, with a share of the fixed cost of its micro-batch. Shares come from dual feasible functions
+// f of the part x of the capacity that an item fills: whatever shares a micro-batch, its f(x) add
+// up to at most 1 (Fekete and Schepers, 2001), and groups of each size may have their own f. Three
+// arguments:
 //   area    the least areas add up to no more than ranks * T.
 //   slots   a rank with k micro-batches works T - k * fixed at most and holds items of at most k
 //           shares; if u ranks have k or fewer, these do at most the densest u * k shares of the
@@ -397,26 +399,24 @@ class StepBound {
     }
     SizeRules mixed = everywhere({});
     std::vector<double> most(mixed.size(), 0);  // of each size
-    // What the micro-batches of all sizes are worth by a rule.
-    const auto demand = [&](const ShareRule& rule) {
-      std::vector<double> sums(mixed.size(), 0);
+    ShareRule best;
+    double best_sum = 0;
+    double usual = 0;
+    for (const ShareRule& rule : share_rules()) {
+      std::vector<double> demand(mixed.size(), 0);
       for (std::size_t i = 0; i < num_bundles(); ++i) {
         const Option* option = first_in_time[i];
         if (option == nullptr) continue;
-        sums[static_cast<std::size_t>(option->size)] += option->size * share(i, *option, rule);
+        demand[static_cast<std::size_t>(option->size)] += option->size * share(i, *option, rule);
       }
-      for (std::size_t size = 0; size < sums.size(); ++size) {
-        if (sums[size] <= most[size]) continue;
-        most[size] = sums[size];
+      double sum = 0;
+      for (std::size_t size = 0; size < mixed.size(); ++size) {
+        sum += demand[size];
+        if (demand[size] <= most[size]) continue;
+        most[size] = demand[size];
         mixed[size] = rule;
       }
-      return std::accumulate(sums.begin(), sums.end(), 0.0);
-    };
-    const double usual = demand({});
-    ShareRule best;
-    double best_sum = usual;
-    for (const ShareRule& rule : share_rules) {
-      const double sum = demand(rule);
+      if (rule.kind == ShareRule::Kind::volume) usual = sum;
       if (sum <= best_sum) continue;
       best_sum = sum;
       best = rule;

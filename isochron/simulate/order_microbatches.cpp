@@ -34,7 +34,7 @@ std::int64_t num_operations(const PipelineShape& shape, Pass pass, std::size_t n
 class PipelineRule final : public OrderRule {
  public:
   PipelineRule(const ChunkCosts& rows, const PipelineShape& shape, Pass pass,
-               const PipelineMemory& memory, std::int64_t max_bytes)
+               const PipelineMemory* memory, std::int64_t max_bytes)
       : rows_(rows), memory_(memory), max_bytes_(max_bytes) {
     const std::size_t num_slots = rows.num_rows();
     if (PipelineWaves::can_time(rows, shape, pass)) {
@@ -47,9 +47,9 @@ class PipelineRule final : public OrderRule {
 
   OrderScore score(std::span<const std::int32_t> order) override {
     ++num_orders_;
-    return {.excess_bytes = max_bytes_ == 0
-                                ? 0
-                                : std::max<std::int64_t>(0, memory_.peak_bytes(order) - max_bytes_),
+    return {.excess_bytes = max_bytes_ == 0 ? 0
+                                            : std::max<std::int64_t>(
+                                                  0, memory_->peak_bytes(order) - max_bytes_),
             .time_ns = waves_ ? waves_->makespan(order) : time_->makespan(rows_, order)};
   }
 
@@ -62,8 +62,8 @@ class PipelineRule final : public OrderRule {
 
  private:
   const ChunkCosts& rows_;
-  const PipelineMemory& memory_;
-  std::int64_t max_bytes_;  // 0: no limit
+  const PipelineMemory* memory_;  // none: no limit
+  std::int64_t max_bytes_;
   std::optional<PipelineWaves> waves_;
   std::optional<PipelineTime> time_;
   std::int64_t work_per_order_ = 1;
@@ -84,15 +84,18 @@ MicrobatchOrder order_microbatches(std::span<const PipelineItem> items, const Pi
     sizes.push_back(item.cost.forward + item.cost.backward);
     bytes.push_back(item.activation_bytes);
   }
-  const Nanoseconds lower_bound_ns = order_bound(costs, shape, options.pass, options.bound_work);
+  const Nanoseconds lower_bound_ns =
+      options.bound_work > 0 ? order_bound(costs, shape, options.pass, options.bound_work)
+                             : quick_order_bound(costs, shape, options.pass);
 
-  const PipelineMemory memory(shape, options.pass, bytes);
   const std::int64_t max_bytes = options.max_activation_bytes;
   const bool is_limited = max_bytes > 0;
-  if (is_limited && memory.lower_bound() > max_bytes) {
+  std::optional<PipelineMemory> memory;
+  if (is_limited) memory.emplace(shape, options.pass, bytes);
+  if (is_limited && memory->lower_bound() > max_bytes) {
     return {.status = Status::infeasible, .lower_bound_ns = lower_bound_ns};
   }
-  PipelineRule rule(rows, shape, options.pass, memory, max_bytes);
+  PipelineRule rule(rows, shape, options.pass, memory ? &*memory : nullptr, max_bytes);
   const auto start = is_limited ? spread_order(bytes, static_cast<std::size_t>(shape.stages))
                                 : std::vector<std::int32_t>{};
   return result_of(find_order({.sizes = sizes,
@@ -131,7 +134,7 @@ Nanoseconds slots_bound(const StepPlayer& player) {
       const PlayedGroup* group = player.find_group(rank, slot);
       if (group != nullptr) costs.push_back(group->cost);
     }
-    bound = std::max(bound, order_bound(costs, player.shape(), player.pass()));
+    bound = std::max(bound, quick_order_bound(costs, player.shape(), player.pass()));
   }
   return bound;
 }

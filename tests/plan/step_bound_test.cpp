@@ -54,7 +54,7 @@ TEST(StepBound, NoRuleSharesMoreThanAMicrobatch) {
       filling.push_back(random.between(1, left));
       left -= filling.back();
     }
-    for (const ShareRule& rule : share_rules) {
+    for (const ShareRule& rule : share_rules()) {
       double sum = 0;
       for (const Tokens tokens : filling) sum += rule(tokens, capacity);
       EXPECT_LE(sum, 1 + 1e-12) << "capacity " << capacity << ", value " << rule.value;
