@@ -173,11 +173,14 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanosecon
   const bool is_kept = problem.options().keep_groups == KeepGroups::rank;
   DraftSlots best;
   Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
+  bool is_short = true;  // has placeholders where they are an error
   const auto consider = [&](DraftSlots slots) {
     if (slots.empty()) return;
     slots = with_equal_counts(problem, std::move(slots), bound, effort);
     const Nanoseconds time = slots_time(problem, slots);
-    if (time >= least) return;
+    const bool is_short_here = problem.options().short_ == Short::error && has_placeholder(slots);
+    if (std::pair(is_short_here, time) >= std::pair(is_short, least)) return;
+    is_short = is_short_here;
     least = time;
     best = std::move(slots);
   };
@@ -205,7 +208,12 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanosecon
     if (coarser && equal_count_bound(*coarser) < least) {
       StepPlan same = plan;
       same.options = coarser->options();
-      consider(search_synced(same, *coarser, bound, effort));
+      DraftSlots slots = search_synced(same, *coarser, bound, effort);
+      // What idles there may have work for smaller groups.
+      for (auto& slot : slots) {
+        std::erase_if(slot, [](const DraftGroup& group) { return group.items.empty(); });
+      }
+      consider(std::move(slots));
     }
   }
   return best;
