@@ -296,21 +296,40 @@ def kept_groups(bench, folder):
         seen[group] = seen.get(group, 0) + 1
         if seen[group] <= 8:
             first_8.append((length, group))
-    for name, source in [("64 answers", rows), ("8 answers", first_8)]:
+    answers = [("64 answers", rows), ("8 answers", first_8)]
+
+    def measured(source, ranks, capacity, count, options, **more):
+        starts = range(0, len(source) - count + 1, count)
+        batches = [source[start : start + count] for start in starts][:MOST_BATCHES]
+        return batches and measure(
+            bench.planner,
+            [[length for length, _ in batch] for batch in batches],
+            bench.question(ranks, capacity, {"context": "dynamic", "keep_groups": "rank", **options}, **more),
+            [numbered(group for _, group in batch) for batch in batches],
+        )
+
+    for name, source in answers:
         for ranks, capacity, count in bench.rows:
-            starts = range(0, len(source) - count + 1, count)
-            batches = [source[start : start + count] for start in starts][:MOST_BATCHES]
-            if not batches or capacity != 16 * K:
-                continue
-            options = {"context": "dynamic", "keep_groups": "rank"}
-            ours = measure(
-                bench.planner,
-                [[length for length, _ in batch] for batch in batches],
-                bench.question(ranks, capacity, options),
-                [numbered(group for _, group in batch) for batch in batches],
-            )
-            is_met = ours.meets(Aim(1.002, 1.005, 5, 20), ranks)
-            bench.row(name, ranks, capacity, count, ours, bench.page.judge(is_met))
+            ours = capacity == 16 * K and measured(source, ranks, capacity, count, {})
+            if ours:
+                is_met = ours.meets(Aim(1.002, 1.005, 5, 20), ranks)
+                bench.row(name, ranks, capacity, count, ours, bench.page.judge(is_met))
+    bench.table(
+        "Prompt groups kept on ranks in other modes",
+        "The same batches. The bounds of any size and of stages do not see which groups share ranks. No target is "
+        "stated.",
+        "mode",
+    )
+    modes = [
+        ("microbatch", {"sync": "microbatch"}, {}), ("equal counts", {"counts": "equal"}, {}),
+        ("any size", {"context": "dynamic:any"}, {}), ("static:8", {"context": "static:8"}, {}),
+        ("4 stages", {}, {"stages": 4}),
+    ]  # fmt: skip
+    for mode, options, more in modes:
+        for name, source in answers:
+            for ranks, capacity, count in [(16, 16 * K, 256), (64, 16 * K, 1024)]:
+                ours = measured(source, ranks, capacity, count, options, **more)
+                bench.row(name, ranks, capacity, count, ours, mode)
 
 
 def other_modes(bench, _):

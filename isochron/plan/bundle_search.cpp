@@ -18,7 +18,6 @@
 
 #include "isochron/core/random.h"
 #include "isochron/plan/cooling.h"
-#include "isochron/plan/slots.h"
 
 namespace isochron {
 
@@ -134,29 +133,13 @@ class BlockTree {
 
   // The step in which every bundle stands at its place of these.
   [[nodiscard]] Draft draft(const std::vector<NodeId>& places) const {
-    std::vector<std::vector<ItemId>> items(nodes_.size());
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      const auto more = problem_.items_of(static_cast<BundleId>(i));
-      auto& there = items[static_cast<std::size_t>(places[i])];
-      there.insert(there.end(), more.begin(), more.end());
+    std::vector<RankRange> ranks;
+    for (const NodeId node : places) {
+      const Level& level = levels_[static_cast<std::size_t>(at(node).level)];
+      ranks.push_back(
+          {.first = std::int64_t{node - level.first_node} * level.size, .size = level.size});
     }
-    Draft draft;
-    for (std::size_t l = levels_.size(); l-- > 0;) {
-      const Level& level = levels_[l];
-      for (std::int32_t block = 0; block < level.num_blocks; ++block) {
-        const NodeId node = level.first_node + block;
-        std::vector<ItemId>& list = items[static_cast<std::size_t>(node)];
-        std::stable_sort(list.begin(), list.end(), [&](ItemId a, ItemId b) {
-          return problem_.tokens(level.size, a) > problem_.tokens(level.size, b);
-        });
-        const RankRange ranks{.first = std::int64_t{block} * level.size, .size = level.size};
-        for (auto& group : first_fit(problem_, level.size, list)) {
-          draft.groups.push_back({.ranks = ranks, .items = std::move(group)});
-        }
-      }
-    }
-    draft.time = step_time(problem_, draft);
-    return draft;
+    return bundle_draft(problem_, ranks);
   }
 
  private:
@@ -427,16 +410,6 @@ class BundleSearch {
 };
 
 }  // namespace
-
-bool has_nested_bundles(const Problem& problem) {
-  const auto sizes = problem.sizes();
-  for (std::size_t i = 1; i < sizes.size(); ++i) {
-    if (sizes[i] % sizes[i - 1] != 0) return false;
-  }
-  return problem.is_aligned() && problem.num_ranks() % sizes.back() == 0 && !problem.has_speeds() &&
-         problem.num_items() != problem.num_bundles() && problem.model().context.size() <= 1 &&
-         has_one_price(problem);
-}
 
 Draft search_bundles(const Problem& problem, const Draft& start, Nanoseconds bound,
                      std::int64_t num_trials) {

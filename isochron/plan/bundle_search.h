@@ -2,13 +2,11 @@
 
 #include <cstdint>
 
+#include "isochron/plan/bundle_table.h"
 #include "isochron/plan/draft.h"
 #include "isochron/plan/problem.h"
 
 namespace isochron {
-
-// Whether groups nest, cost the same wherever a size stands, and bundles have several items.
-[[nodiscard]] bool has_nested_bundles(const Problem& problem);
 
 // Moves whole bundles between blocks of ranks until the last rank is done at `bound` or after
 // `num_trials` changes. Never worse than `start`, a step in which every bundle keeps its ranks.

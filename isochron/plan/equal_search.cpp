@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "isochron/balance/assignment.h"
+#include "isochron/plan/bundle_partition.h"
 #include "isochron/plan/step_search.h"
 
 namespace isochron {
@@ -27,6 +28,10 @@ DraftSlots search_equal_step(const Problem& problem, Nanoseconds bound, std::int
     }
     return count;
   };
+  if (has_nested_bundles(problem)) {
+    const auto dealt = search_partition(problem, bound, work / 8, BlockPacker::Ranks::keep_groups);
+    if (dealt) consider(*dealt);
+  }
   const std::int32_t most = consider(search_step(problem, bound, work / 4));
   // Fewer micro-batches cost less and leave less room to balance.
   for (std::int32_t count = most; count >= std::max(1, most - 2); --count) {
@@ -80,9 +85,22 @@ std::optional<std::vector<DraftGroup>> even_groups(const Problem& problem, RankR
 }  // namespace
 
 DraftSlots search_kept_slots(const Problem& problem, Nanoseconds bound, std::int64_t work) {
-  const Draft draft = search_step(problem, bound, work);
+  const bool is_nested = has_nested_bundles(problem);
+  const Draft draft = search_step(problem, bound, is_nested ? work / 8 : work);
   DraftSlots best = sorted_slots(problem, draft.groups);
   Nanoseconds best_time = slots_time(problem, best);
+  const auto consider = [&](std::vector<DraftGroup> groups) {
+    DraftSlots slots = sorted_slots(problem, std::move(groups));
+    const Nanoseconds time = slots_time(problem, slots);
+    if (time < best_time) {
+      best_time = time;
+      best = std::move(slots);
+    }
+  };
+  if (is_nested) {
+    auto dealt = search_partition(problem, bound, work / 8, BlockPacker::Ranks::keep_groups);
+    if (dealt) consider(std::move(dealt->groups));
+  }
   // The same ranks for everything, in micro-batches of even cost on every cell.
   const std::int32_t size = problem.sizes().front();
   std::vector<DraftGroup> wide;
@@ -108,12 +126,7 @@ DraftSlots search_kept_slots(const Problem& problem, Nanoseconds bound, std::int
       is_packed = is_packed && even.has_value();
     }
     if (!is_packed) continue;
-    DraftSlots slots = sorted_slots(problem, std::move(groups));
-    const Nanoseconds time = slots_time(problem, slots);
-    if (time < best_time) {
-      best_time = time;
-      best = std::move(slots);
-    }
+    consider(std::move(groups));
   }
   return best;
 }

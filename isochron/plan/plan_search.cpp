@@ -11,9 +11,12 @@
 
 #include "isochron/plan/anneal.h"
 #include "isochron/plan/bounds.h"
+#include "isochron/plan/bundle_bound.h"
+#include "isochron/plan/bundle_partition.h"
 #include "isochron/plan/bundle_search.h"
 #include "isochron/plan/equal_search.h"
 #include "isochron/plan/exact.h"
+#include "isochron/plan/nested_step.h"
 #include "isochron/plan/paced_slots.h"
 #include "isochron/plan/pipeline_bound.h"
 #include "isochron/plan/pipeline_search.h"
@@ -71,16 +74,47 @@ std::unique_ptr<Problem> find_aligned(const Problem& problem) {
 
 Draft search_nested_step(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
   if (!has_nested_bundles(problem)) return search_step(problem, bound, effort);
-  return search_bundles(problem, search_step(problem, bound, effort / 16), bound, effort / 6);
+  Draft start = search_step(problem, bound, effort / 16);
+  auto dealt = search_partition(problem, bound, effort / 4);
+  if (!dealt) return search_bundles(problem, start, bound, effort / 6);
+  return dealt->time < start.time ? *std::move(dealt) : start;
+}
+
+Nanoseconds free_step_bound(const Problem& problem) {
+  return block_bound(problem, step_bound(problem));
 }
 
 Draft search_free_step(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
+  if (has_nested_step(problem)) {  // aligned groups nest as well
+    Draft known = search_step(problem, bound, effort / 4);
+    auto nested = find_nested_step(problem, known.time);
+    return nested ? std::move(*nested) : known;
+  }
   const auto aligned = find_aligned(problem);
   if (!aligned) return search_nested_step(problem, bound, effort);
+  // All that aligned groups get when they are asked for: a wider choice is never slower.
   const auto exact = find_exact_step(*aligned);
-  Draft nested = exact ? exact->draft : search_step(*aligned, bound, effort / 2);
-  Draft crossing = search_step(problem, bound, effort / 2);
-  return crossing.time < nested.time ? crossing : nested;
+  Draft nested =
+      exact ? exact->draft : search_nested_step(*aligned, free_step_bound(*aligned), effort);
+  const std::int32_t size = problem.sizes().front();
+  const bool is_narrow =
+      std::all_of(nested.groups.begin(), nested.groups.end(),
+                  [&](const DraftGroup& group) { return group.ranks.size == size; });
+  // Without wide groups there is nothing to choose.
+  if (is_narrow && !exact) return nested;
+  return improve_step(problem, bound, effort, std::move(nested));
+}
+
+// Whoever else ranks wait for, bundles that keep their ranks take at least as long as if they
+// waited for the members of their groups only. Before a search, and after it, when a time is known.
+Nanoseconds kept_bound(const Problem& problem, Nanoseconds low) {
+  if (problem.options().keep_groups != KeepGroups::rank) return low;
+  low = std::max(low, step_bound(problem));
+  const auto exact = find_exact_step(problem);
+  return exact ? std::max(low, exact->bound) : block_bound(problem, low);
+}
+Nanoseconds kept_bound(const Problem& problem, Nanoseconds low, Nanoseconds time) {
+  return has_nested_bundles(problem) ? bundle_bound(problem, low, time) : low;
 }
 
 bool is_polished(const Problem& problem) {
@@ -115,8 +149,9 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
     equalize(problem, multiple, filled);
     return time_of_equal(filled);
   };
-  // A trial plays the step once.
-  const std::int64_t cost = 1 + problem.num_items() * shape.num_chunks() / 4;
+  // A trial plays the step once. What nests as well as can be is near the best.
+  const bool is_near = options.counts == Counts::free && has_nested_step(problem);
+  const std::int64_t cost = 1 + problem.num_items() * shape.num_chunks() / (is_near ? 1 : 4);
   DraftSlots annealed = anneal(problem, slots, bound, effort / cost, time);
   if (options.counts == Counts::free) return annealed;
   equalize(problem, multiple, annealed);
@@ -232,8 +267,10 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
       equalize(problem, 1, exact->slots);
       return exact->slots;
     }
-    bound = slot_bound(problem);
-    return search_synced(plan, problem, bound, effort);
+    bound = kept_bound(problem, slot_bound(problem));
+    DraftSlots slots = search_synced(plan, problem, bound, effort);
+    bound = kept_bound(problem, bound, slots_time(problem, slots));
+    return slots;
   }
   if (options.counts == Counts::free) {
     const auto exact = find_exact_step(problem);
@@ -241,14 +278,20 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
       bound = exact->bound;
       return slots_of(problem, exact->draft);
     }
-    bound = std::max(step_bound(problem), exact ? exact->bound : 0);
-    if (!exact) bound = block_bound(problem, bound);
+    bound = exact ? std::max(step_bound(problem), exact->bound) : free_step_bound(problem);
     const Draft found = search_free_step(problem, bound, effort);
+    bound = kept_bound(problem, bound, found.time);
     const bool is_exact_better = exact && exact->draft.time < found.time;
     return slots_of(problem, is_exact_better ? exact->draft : found);
   }
-  bound = std::max(step_bound(problem), equal_count_bound(problem));
-  return search_equal_step(problem, bound, effort);
+  bound = kept_bound(problem, std::max(step_bound(problem), equal_count_bound(problem)));
+  DraftSlots slots = search_equal_step(problem, bound, effort);
+  if (const auto aligned = find_aligned(problem)) {
+    DraftSlots nested = search_equal_step(*aligned, bound, effort);
+    if (step_time(problem, nested) < step_time(problem, slots)) slots = std::move(nested);
+  }
+  bound = kept_bound(problem, bound, step_time(problem, slots));
+  return slots;
 }
 
 // Whether groups of one size hold everything.
@@ -260,14 +303,33 @@ bool holds_all(const Problem& problem, std::int32_t size) {
   return true;
 }
 
-// What all sequences take of all ranks in groups of one size: a quick bound.
-Nanoseconds area_of_size(const Problem& problem, std::int32_t size) {
-  if (problem.has_speeds()) return 0;
+bool has_one_size(const DraftSlots& slots, std::int32_t size) {
+  return std::all_of(slots.begin(), slots.end(), [&](const std::vector<DraftGroup>& slot) {
+    return std::all_of(slot.begin(), slot.end(),
+                       [&](const DraftGroup& group) { return group.ranks.size == size; });
+  });
+}
+
+// Whether all sequences in groups of one size take more than `time` of all ranks, whatever else
+// there is. Each is asked about its smallest size first, which takes less if links are ordered:
+// few are needed at the other size then.
+bool has_more_area(const Problem& problem, std::int32_t size, Nanoseconds time) {
+  if (problem.has_speeds()) return false;
+  const double limit = static_cast<double>(time) * problem.num_ranks() * (1 + 1e-12);
+  const auto area_at = [&](std::int32_t s, BundleId bundle) {
+    return static_cast<double>(problem.least_cost(s, bundle)) * s;
+  };
+  std::vector<double> least(static_cast<std::size_t>(problem.num_bundles()), 0);
   double area = 0;
-  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
-    area += static_cast<double>(problem.least_cost(size, bundle)) * size;
+  for (std::size_t i = 0; i < least.size() && problem.has_ordered_links(); ++i) {
+    const auto bundle = static_cast<BundleId>(i);
+    least[i] = area_at(problem.sizes()[problem.smallest_place(bundle)], bundle);
+    area += least[i];
   }
-  return static_cast<Nanoseconds>(area * (1 - 1e-12) / problem.num_ranks());
+  for (std::size_t i = 0; i < least.size() && area < limit; ++i) {
+    area += area_at(size, static_cast<BundleId>(i)) - least[i];
+  }
+  return area >= limit;
 }
 
 // The same question on groups of one size, which hold everything; none if the costs do not admit
@@ -309,14 +371,23 @@ DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t
     set_prediction(trial);
     return std::pair(memory_excess(trial), trial.predicted_step_ns);
   };
-  auto least = score(best);
+  const Nanoseconds time = is_pipeline ? 0 : step_time(problem, best);
+  auto least =
+      std::pair<std::int64_t, Nanoseconds>(-1, 0);  // the score of the best, once asked for
   // Nothing that the bound allows is faster than what there is.
   const auto is_beaten = [&](Nanoseconds bound_here) {
+    if (least.first < 0) least = score(best);
     return least.first == 0 && least.second <= bound_of_pass(plan, problem, bound_here);
   };
+  const bool has_limit = plan.options.max_activation_bytes > 0;
   for (const std::int32_t size : problem.sizes()) {
     if (!holds_all(problem, size)) continue;
-    if (!is_pipeline && is_beaten(area_of_size(problem, size))) continue;
+    if (!is_pipeline && !has_limit) {
+      // The search has been there: cells alone are where it begins. Annealing goes its own way.
+      const bool is_searched = size == problem.sizes().front() && has_one_size(best, size);
+      if (is_searched && !is_polished(problem)) continue;
+      if (has_more_area(problem, size, time)) continue;
+    }
     const auto fixed = with_static_size(plan, problem, size);
     if (fixed == nullptr) continue;
     Nanoseconds fixed_bound = is_pipeline ? pipeline_bound(*fixed) : step_bound(*fixed);

@@ -5,7 +5,11 @@
 
 #include "isochron/core/random.h"
 #include "isochron/plan/bounds.h"
+#include "isochron/plan/bundle_bound.h"
+#include "isochron/plan/bundle_pairs.h"
+#include "isochron/plan/bundle_partition.h"
 #include "isochron/plan/bundle_search.h"
+#include "isochron/plan/bundle_sets.h"
 #include "isochron/plan/exact.h"
 #include "isochron/plan/step_search.h"
 #include "tests/plan/tiny_question.h"
@@ -74,6 +78,154 @@ TEST(Bundles, NoStepIsShorterThanTheBoundOfBlocks) {
   }
 }
 
+// 3 bundles that one rank each runs in 20, on 2 ranks: two of them share one, whatever the mean.
+TEST(Bundles, TwoOfThreeShareARankOfTwo) {
+  CostModel cost;
+  cost.linear_ns = 1;
+  const Topology topology{.ranks = 2, .capacity = 100};
+  PlanOptions options;
+  options.keep_groups = KeepGroups::rank;
+  options = resolved(options, topology);
+  Work work;
+  for (std::int32_t b = 0; b < 3; ++b) {
+    work.bundles.push_back({2 * b, 2 * b + 1});
+    for (std::int32_t i = 2 * b; i < 2 * b + 2; ++i) {
+      work.items.push_back({SequenceId(i)});
+      work.lengths.push_back(10);
+    }
+  }
+  const Problem problem(work, topology, cost, options);
+  ASSERT_TRUE(has_nested_bundles(problem));
+  EXPECT_EQ(step_bound(problem), 30);
+  EXPECT_EQ(bundle_bound(problem, 30, 40), 40);
+  EXPECT_EQ(bundle_bound(problem, 30, 60), 40);
+}
+
+TEST(Bundles, NoStepIsShorterThanTheBoundOfCovers) {
+  int num_raised = 0;
+  int num_reached = 0;
+  for (std::uint64_t seed = 0; seed < num_asked(3000); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Drawn drawn = random_bundles(seed);
+    const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+    if (!has_nested_bundles(problem)) continue;
+    const auto exact = find_exact_step(problem);
+    ASSERT_TRUE(exact);
+    const Nanoseconds plain = block_bound(problem, step_bound(problem));
+    for (const Nanoseconds high : {exact->draft.time, exact->draft.time * 5 / 4}) {
+      // By itself it knows micro-batches by their tokens only, as the best places do.
+      EXPECT_LE(bundle_bound(problem, 1, high), exact->bound);
+      const Nanoseconds raised = bundle_bound(problem, plain, high);
+      EXPECT_GE(raised, plain);
+      EXPECT_LE(raised, std::max(plain, exact->bound));
+      num_raised += raised > plain ? 1 : 0;
+      num_reached += raised == exact->bound ? 1 : 0;
+    }
+  }
+  RecordProperty("raised", num_raised);
+  RecordProperty("reached", num_reached);
+  if (!is_sampled) {
+    EXPECT_GT(num_raised, 500);
+    EXPECT_GT(num_reached, 500);
+  }
+}
+
+// More of them than dynamic programming answers for.
+Drawn many_bundles(std::uint64_t seed) {
+  Random random(seed);
+  Drawn drawn = random_bundles(seed);
+  drawn.topology.ranks = std::int32_t{1} << random.between(1, 6);
+  drawn.options = {.context = "dynamic", .keep_groups = KeepGroups::rank};
+  drawn.options = resolved(drawn.options, drawn.topology);
+  const std::int64_t ranks = drawn.topology.ranks;
+  const auto num_bundles =
+      static_cast<std::int32_t>(random.between(std::max<std::int64_t>(2, ranks / 4), 2 * ranks));
+  drawn.work = random_work(random, std::min(num_bundles, 60), 12, drawn.topology.capacity / 2);
+  return drawn;
+}
+
+TEST(Bundles, NoPartitionBeatsTheBoundOfCovers) {
+  int num_met = 0;
+  int num_found = 0;
+  for (std::uint64_t seed = 0; seed < num_asked(400); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Drawn drawn = many_bundles(seed);
+    const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+    if (!has_nested_bundles(problem)) continue;
+    const Nanoseconds plain = step_bound(problem);
+    const auto found = search_partition(problem, plain, 3000);
+    if (!found) continue;
+    ++num_found;
+    // As if no step were known.
+    const Nanoseconds raised = bundle_bound(problem, plain, found->time * 5 / 4);
+    EXPECT_LE(raised, found->time);
+    num_met += raised == found->time ? 1 : 0;
+  }
+  RecordProperty("met", num_met);
+  if (!is_sampled) {
+    EXPECT_GT(num_found, 200);
+    EXPECT_GT(num_met, 20);
+  }
+}
+
+TEST(Bundles, APackerFindsTheBestPlacesInABlock) {
+  int num_packed = 0;
+  for (std::uint64_t seed = 0; seed < num_asked(1000); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Drawn drawn = random_bundles(seed);
+    const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+    if (!has_nested_bundles(problem) || problem.sizes().back() != problem.num_ranks()) continue;
+    const BundleTable table(problem);
+    const std::int32_t whole = table.num_levels() - 1;
+    if (problem.num_bundles() > static_cast<std::int32_t>(BundleSet::max_count) ||
+        !has_halves(table, whole)) {
+      continue;
+    }
+    const auto exact = find_exact_step(problem);
+    ASSERT_TRUE(exact);
+    std::vector<BundleId> all;
+    for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) all.push_back(bundle);
+    BlockPacker packer(table, whole);
+    EXPECT_EQ(packer.time(all), exact->bound);
+    std::vector<RankRange> places;
+    for (const BundlePlace& place : packer.places()) {
+      const std::int32_t size = table.size(place.level);
+      places.push_back({.first = std::int64_t{place.block} * size, .size = size});
+    }
+    // What items need beyond their tokens aside, the places are as good as that.
+    const Draft draft = bundle_draft(problem, places);
+    EXPECT_GE(draft.time, exact->bound);
+    if (exact->draft.time == exact->bound) {
+      EXPECT_LE(static_cast<double>(draft.time), 1.2 * static_cast<double>(exact->bound));
+    }
+    ++num_packed;
+  }
+  if (!is_sampled) {
+    EXPECT_GT(num_packed, 300);
+  }
+}
+
+// On one rank each takes what it costs: 1, 4, 5, 6 and 9 leave 5 alone in pairs of 10.
+TEST(Bundles, TightPairsAreDisjointAndInTime) {
+  CostModel cost;
+  cost.linear_ns = 1;
+  const Topology topology{.ranks = 2, .capacity = 100};
+  PlanOptions options;
+  options.keep_groups = KeepGroups::rank;
+  Work work;
+  for (const Tokens length : {1, 4, 5, 6, 9}) {
+    const auto item = static_cast<ItemId>(work.items.size());
+    work.bundles.push_back({item});
+    work.items.push_back({SequenceId(item)});
+    work.lengths.push_back(length);
+  }
+  const Problem problem(work, topology, cost, resolved(options, topology));
+  const BundleTable table(problem);
+  EXPECT_EQ(find_tight_pairs(table, 10, 10), (std::vector<BundlePair>{{0, 4}, {1, 3}}));
+  EXPECT_EQ(find_tight_pairs(table, 9, 10).size(), 2u);
+  EXPECT_TRUE(find_tight_pairs(table, 16, 20).empty());
+}
+
 TEST(Bundles, TheSearchFindsNearlyTheBestPlaces) {
   double sum = 0;
   int count = 0;
@@ -96,6 +248,29 @@ TEST(Bundles, TheSearchFindsNearlyTheBestPlaces) {
     EXPECT_LE(sum / count, 1.01);
   }
   RecordProperty("mean", std::to_string(sum / count));
+}
+
+TEST(Bundles, ThePartitionFindsNearlyTheBestPlaces) {
+  double sum = 0;
+  int count = 0;
+  for (std::uint64_t seed = 0; seed < num_asked(2000); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Drawn drawn = random_bundles(seed);
+    const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+    if (!has_nested_bundles(problem)) continue;
+    const auto exact = find_exact_step(problem);
+    ASSERT_TRUE(exact);
+    const auto found = search_partition(problem, exact->bound, 4000);
+    if (!found) continue;
+    EXPECT_GE(found->time, exact->bound);
+    sum += static_cast<double>(found->time) / static_cast<double>(exact->bound);
+    ++count;
+  }
+  RecordProperty("mean", std::to_string(sum / std::max(1, count)));
+  if (!is_sampled) {
+    ASSERT_GT(count, 100);
+    EXPECT_LE(sum / count, 1.02);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "isochron/plan/draft.h"
+#include "isochron/plan/problem.h"
+
+namespace isochron {
+
+// Whether groups nest, cost the same wherever a size stands, and bundles have several items.
+[[nodiscard]] bool has_nested_bundles(const Problem& problem);
+
+// What a set of bundles takes of a block of ranks.
+struct BlockUse {
+  Nanoseconds cost = 0;  // without micro-batches
+  Tokens tokens = 0;     // padded
+  std::int64_t sequences = 0;
+};
+
+// Bundles as units: what each takes of a block of every size, added up once. Levels are the sizes
+// of the problem, ascending. Needs has_nested_bundles().
+class BundleTable {
+ public:
+  explicit BundleTable(const Problem& problem);
+
+  [[nodiscard]] std::int32_t num_levels() const {
+    return static_cast<std::int32_t>(levels_.size());
+  }
+  [[nodiscard]] std::int32_t num_bundles() const { return num_bundles_; }
+  [[nodiscard]] std::int32_t size(std::int32_t level) const { return at(level).size; }
+  [[nodiscard]] Nanoseconds fixed(std::int32_t level) const { return at(level).fixed; }
+  [[nodiscard]] bool fits(std::int32_t level, BundleId bundle) const {
+    return at(level).fits[static_cast<std::size_t>(bundle)];
+  }
+  [[nodiscard]] const BlockUse& use(std::int32_t level, BundleId bundle) const {
+    return at(level).uses[static_cast<std::size_t>(bundle)];
+  }
+  // With as many micro-batches as the tokens fill, which no packing goes below.
+  [[nodiscard]] Nanoseconds time(std::int32_t level, const BlockUse& use) const;
+  [[nodiscard]] Nanoseconds time(std::int32_t level, BundleId bundle) const {
+    return time(level, use(level, bundle));
+  }
+
+ private:
+  struct Level {
+    std::int32_t size = 1;
+    Nanoseconds fixed = 0;  // of a micro-batch
+    Tokens capacity = 0;
+    std::vector<BlockUse> uses = {};  // of each bundle
+    std::vector<bool> fits = {};
+  };
+  [[nodiscard]] const Level& at(std::int32_t level) const {
+    return levels_[static_cast<std::size_t>(level)];
+  }
+
+  std::int32_t num_bundles_ = 0;
+  std::int64_t max_sequences_ = 0;
+  std::vector<Level> levels_;
+};
+
+// The step in which every bundle stands on its ranks of these, widest groups first, its items
+// packed by first fit.
+[[nodiscard]] Draft bundle_draft(const Problem& problem, const std::vector<RankRange>& places);
+
+}  // namespace isochron
