@@ -208,11 +208,14 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanosecon
   const bool is_kept = problem.options().keep_groups == KeepGroups::rank;
   DraftSlots best;
   Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
+  bool is_short = true;  // has placeholders where they are an error
   const auto consider = [&](DraftSlots slots) {
     if (slots.empty()) return;
     slots = with_equal_counts(problem, std::move(slots), bound, effort);
     const Nanoseconds time = slots_time(problem, slots);
-    if (time >= least) return;
+    const bool is_short_here = problem.options().short_ == Short::error && has_placeholder(slots);
+    if (std::pair(is_short_here, time) >= std::pair(is_short, least)) return;
+    is_short = is_short_here;
     least = time;
     best = std::move(slots);
   };
@@ -234,13 +237,18 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanosecon
     consider(search_kept_slots(problem, bound, effort));  // every rank has its own pace, or its own
   }
   if (!is_kept) {
-    consider(search_slots(problem, bound, aligned ? effort / 2 : effort, least).slots);
+    consider(search_slots(problem, bound, aligned ? effort / 4 : effort, least).slots);
     if (problem.has_speeds()) consider(search_paced_slots(problem, effort).slots);
     const auto coarser = find_coarser(problem);
     if (coarser && equal_count_bound(*coarser) < least) {
       StepPlan same = plan;
       same.options = coarser->options();
-      consider(search_synced(same, *coarser, bound, effort));
+      DraftSlots slots = search_synced(same, *coarser, bound, effort);
+      // What idles there may have work for smaller groups.
+      for (auto& slot : slots) {
+        std::erase_if(slot, [](const DraftGroup& group) { return group.items.empty(); });
+      }
+      consider(std::move(slots));
     }
   }
   return best;

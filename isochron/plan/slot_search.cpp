@@ -217,9 +217,9 @@ class SlotSearch {
     std::vector<std::pair<Nanoseconds, TightRecipe>> tried;
     using Way = std::pair<std::int32_t, std::int32_t>;        // lengths tried, grain
     const std::int32_t many = problem_.is_aligned() ? 2 : 6;  // sizes of any number are closer
-    const std::vector<Way> ways = problem_.sizes().size() == 1
-                                      ? std::vector<Way>{{1, 4}, {1, 9}, {1, 6}, {1, 3}, {1, 5}}
-                                      : std::vector<Way>{{many, 9}, {1, 9}, {many, 6}, {many, 12}};
+    std::vector<Way> ways{{many, 9}, {1, 9}, {many, 6}, {many, 12}};
+    if (problem_.sizes().size() == 1) ways = {{1, 4}, {1, 9}, {1, 6}, {1, 3}, {1, 5}};
+    if (known_ != never) ways = {{many, 9}, {many, 6}};
     for (const auto& [num_lengths, grain] : ways) {
       if (tried.size() > 1 && work <= 0) break;
       const TightRecipe recipe{
