@@ -21,7 +21,7 @@ run: build
 
 test:
 	cmake/setup.sh program engine python tests peers
-	cmake --preset engine -DISOCHRON_BUILD_TESTS=ON -DISOCHRON_BUILD_PYTHON=ON
+	cmake --preset engine -DISOCHRON_BUILD_TESTS=ON -DISOCHRON_BUILD_PYTHON=ON -DISOCHRON_BUILD_BENCH=ON
 	cmake --build --preset engine -j $(JOBS)
 	cmake --preset sanitize
 	cmake --build --preset sanitize -j $(JOBS)

@@ -1,17 +1,23 @@
 // How much of the gap between small-large-small and the bound the order of micro-batches closes, as
-// a table for bench/results, and what a long annealing finds that shares nothing with that search.
+// tables for bench/results: beside what a long annealing finds that shares nothing with that
+// search, and for few micro-batches beside the best order of all.
 //
-//   order_bench
+//   order_bench [exact]
 //
-// Where that finds next to nothing more, what is left is likely the bound's.
+// Where these find next to nothing more, what is left is the bound's.
 
 #include <algorithm>
 #include <cstdio>
+#include <string_view>
 
+#include "bench/exact_order.h"
 #include "isochron/core/order.h"
+#include "isochron/core/require.h"
 #include "isochron/plan/cooling.h"
+#include "isochron/simulate/order_bound.h"
 #include "isochron/simulate/order_microbatches.h"
 #include "isochron/simulate/pipeline_time.h"
+#include "tests/simulate/best_order.h"
 #include "tests/simulate/random_pipeline.h"
 
 namespace isochron {
@@ -67,6 +73,12 @@ Nanoseconds annealed_time(std::vector<PassCost> costs, const PipelineShape& shap
   return best;
 }
 
+std::vector<PipelineItem> items_of(const std::vector<PassCost>& costs) {
+  std::vector<PipelineItem> items;
+  for (const PassCost& cost : costs) items.push_back({.cost = cost});
+  return items;
+}
+
 struct Gaps {  // over the bound, summed over seeds
   double fixed = 0;
   double found = 0;
@@ -78,9 +90,7 @@ Gaps gaps_of(double sigma, std::int32_t num_slots, std::int32_t stages) {
   for (std::uint64_t seed = 0; seed < num_seeds; ++seed) {
     const PipelineShape shape = {.stages = stages};
     const std::vector<PassCost> costs = lognormal_costs(seed, num_slots, sigma);
-    std::vector<PipelineItem> items;
-    for (const PassCost& cost : costs) items.push_back({.cost = cost});
-    const MicrobatchOrder found = order_microbatches(items, shape);
+    const MicrobatchOrder found = order_microbatches(items_of(costs), shape);
     const auto over = [&](Nanoseconds time) {
       return static_cast<double>(time) / static_cast<double>(found.lower_bound_ns) - 1;
     };
@@ -89,6 +99,50 @@ Gaps gaps_of(double sigma, std::int32_t num_slots, std::int32_t stages) {
     gaps.annealed += over(annealed_time(costs, shape));
   }
   return gaps;
+}
+
+// Sums over seeds, over the best of all orders.
+void print_exact(double sigma, std::int32_t num_slots, std::int32_t stages) {
+  constexpr std::uint64_t num_exact_seeds = 10;
+  constexpr std::int64_t max_nodes = 40'000'000;
+  double fixed = 0, found = 0, bound = 0;
+  int num_best = 0;
+  int num_proved = 0;
+  for (std::uint64_t seed = 0; seed < num_exact_seeds; ++seed) {
+    const PipelineShape shape = {.stages = stages};
+    const std::vector<PassCost> costs = lognormal_costs(seed, num_slots, sigma);
+    const MicrobatchOrder order = order_microbatches(items_of(costs), shape);
+    const Nanoseconds best = ExactOrder(costs, stages).best_time(order.time_ns, max_nodes);
+    if (best == 0) continue;
+    if (num_slots <= 8 && best != oracle::best_order_time(costs, shape, Pass::train)) {
+      reject("order_bench", "seed {} with {} slots: {} is not the best time", seed, num_slots,
+             best);
+    }
+    const auto over_best = [&](Nanoseconds time) {
+      return static_cast<double>(time) / static_cast<double>(best);
+    };
+    ++num_proved;
+    fixed += over_best(small_ends_time(costs, shape));
+    found += over_best(order.time_ns);
+    bound += 1 / over_best(order_bound(costs, shape, Pass::train, OrderOptions{}.bound_work));
+    num_best += order.time_ns == best ? 1 : 0;
+  }
+  if (num_proved == 0) return;
+  std::printf("| %.1f | %d | %d | %d | %.4f | %.4f | %d | %.4f |\n", sigma, num_slots, stages,
+              num_proved, fixed / num_proved, found / num_proved, num_best, bound / num_proved);
+  std::fflush(stdout);
+}
+
+void run_exact() {
+  std::printf(
+      "| sigma | slots | stages | proved | small ends | found | is best | best over bound |\n");
+  std::printf("| --- | --- | --- | --- | --- | --- | --- | --- |\n");
+  for (const double sigma : {0.5, 1.0}) {
+    for (const std::int32_t num_slots : {8, 10, 12}) {
+      print_exact(sigma, num_slots, 4);
+      if (num_slots <= 10) print_exact(sigma, num_slots, 8);  // more take too long
+    }
+  }
 }
 
 void run() {
@@ -111,4 +165,7 @@ void run() {
 }  // namespace
 }  // namespace isochron
 
-int main() { isochron::run(); }
+int main(int count, char** arguments) {
+  const bool is_exact = count > 1 && std::string_view(arguments[1]) == "exact";
+  is_exact ? isochron::run_exact() : isochron::run();
+}

@@ -79,6 +79,12 @@ std::optional<BinOf> longest_first(const Units& units, const DearestFirst& order
   std::vector<std::int32_t> counts(k, 0);
   BinOf bin_of(n);
   std::vector<std::pair<std::int32_t, Nanoseconds>> aside;
+  // What a bin needs room for to take any unit that is left.
+  std::vector<Tokens> fewest(has_volume ? n : 0);
+  for (std::size_t i = fewest.size(); i-- > 0;) {
+    const Tokens own = units.tokens_of(static_cast<std::size_t>(order.units[i]));
+    fewest[i] = i + 1 < n ? std::min(own, fewest[i + 1]) : own;
+  }
   for (std::size_t i = 0; i < n; ++i) {
     const auto unit = static_cast<std::size_t>(order.units[i]);
     while (true) {
@@ -94,7 +100,8 @@ std::optional<BinOf> longest_first(const Units& units, const DearestFirst& order
         if (tokens[bin] + units.tokens_of(unit) > limits.capacity ||
             sizes[bin] + units.size_of(unit) > limits.max_size) {
           if (--patience < 0) return std::nullopt;
-          aside.emplace_back(winner, cheapest.key());
+          const bool is_full = tokens[bin] + fewest[i] > limits.capacity;
+          if (!is_full) aside.emplace_back(winner, cheapest.key());
           cheapest.set(winner, out);
           continue;
         }

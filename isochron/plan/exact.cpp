@@ -14,17 +14,17 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <limits>
 
+#include "isochron/plan/set_costs.h"
 #include "isochron/plan/slots.h"
 
 namespace isochron {
 
 namespace {
 
-using Set = std::uint32_t;  // of items, or of bundles
+using Set = ItemSet;
 
-constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max() / 4;
+constexpr Nanoseconds never = cannot_run;
 constexpr std::int32_t max_items = 10;
 
 // Every bundle is one item.
@@ -32,54 +32,6 @@ bool is_plain(const Problem& problem) { return problem.num_items() == problem.nu
 
 bool is_small(const Problem& problem) {
   return problem.num_bundles() <= max_items && !problem.has_speeds() && has_one_price(problem);
-}
-
-std::vector<ItemId> items_of(Set set) {
-  std::vector<ItemId> items;
-  for (; set != 0; set &= set - 1) items.push_back(static_cast<ItemId>(std::countr_zero(set)));
-  return items;
-}
-
-// What every set of items costs on a group of one size; never: it cannot run there.
-struct SetCosts {
-  std::vector<Nanoseconds> one;  // in one micro-batch
-  std::vector<Nanoseconds> all;  // in the best micro-batches
-  std::vector<Set> first_bin;    // one of these
-};
-
-SetCosts set_costs(const Problem& problem, std::int32_t size) {
-  const auto count = static_cast<std::size_t>(1) << problem.num_items();
-  SetCosts costs;
-  costs.one.assign(count, never);
-  costs.all.assign(count, never);
-  costs.first_bin.assign(count, 0);
-  costs.all[0] = 0;
-  std::vector<Tokens> tokens(count, 0);
-  std::vector<std::int32_t> sequences(count, 0);
-  const RankRange ranks{.first = 0, .size = size};
-  const std::int32_t limit = problem.options().max_sequences;
-  for (Set set = 1; set < count; ++set) {
-    const Set rest = set & (set - 1);
-    const Set low = set ^ rest;
-    const auto item = static_cast<ItemId>(std::countr_zero(set));
-    tokens[set] = tokens[rest] + problem.tokens(size, item);
-    sequences[set] = sequences[rest] + problem.num_sequences(item);
-    const bool fits = problem.item_fits(size, item) && (rest == 0 || costs.one[rest] < never) &&
-                      tokens[set] <= problem.capacity() * size &&
-                      (limit == 0 || sequences[set] <= limit);
-    if (fits) costs.one[set] = group_time(problem, {.ranks = ranks, .items = items_of(set)});
-    // The micro-batch of the lowest item, and the best for the others.
-    for (Set with = rest;; with = (with - 1) & rest) {
-      const Set bin = low | with;
-      const Nanoseconds time = std::min(never, costs.one[bin] + costs.all[set ^ bin]);
-      if (time < costs.all[set]) {
-        costs.all[set] = time;
-        costs.first_bin[set] = bin;
-      }
-      if (with == 0) break;
-    }
-  }
-  return costs;
 }
 
 // The same of bundles that have several items, but for the bins: as many as their tokens fill.
@@ -179,7 +131,8 @@ std::optional<ExactStep> find_exact_step(const Problem& problem) {
   for (std::int32_t size = sizes.front(); size <= problem.num_ranks(); size *= 2) {
     Level level{.size = size, .costs = {}, .best = {}, .own = {}, .left = {}};
     if (std::find(sizes.begin(), sizes.end(), size) != sizes.end()) {
-      level.costs = is_plain(problem) ? set_costs(problem, size) : bundle_costs(problem, size);
+      level.costs = is_plain(problem) ? set_costs(problem, {.first = 0, .size = size})
+                                      : bundle_costs(problem, size);
     }
     level.best.assign(all + 1, never);
     level.own.assign(all + 1, 0);
@@ -247,7 +200,9 @@ std::optional<SlotDraft> find_exact_slots(const Problem& problem) {
   }
   const Set all = (Set{1} << problem.num_items()) - 1;
   std::vector<SetCosts> costs;
-  for (const std::int32_t size : sizes) costs.push_back(set_costs(problem, size));
+  for (const std::int32_t size : sizes) {
+    costs.push_back(set_costs(problem, {.first = 0, .size = size}));
+  }
   struct Choice {
     Nanoseconds time = never;
     Set bin = 0;

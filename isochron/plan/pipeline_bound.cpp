@@ -19,6 +19,11 @@
 // large e, many pay for each. Forward only, the path stays on the first stage up to the longest
 // slot and goes down with it, so that e is d / m.
 
+// Longest slots: the longer the longest slot of a rank, the less work the rank can do in the time
+// of a step (rank_room.cpp); and the shorter, the more slots it must pay for. An item takes a part
+// of a rank: its area over the most that a rank with a slot as long as the item can do. All parts
+// together are no more than there are ranks, and what is beside the longest item has its room.
+
 #include "isochron/plan/pipeline_bound.h"
 
 #include <algorithm>
@@ -28,6 +33,7 @@
 #include <vector>
 
 #include "isochron/plan/bounds.h"
+#include "isochron/plan/rank_room.h"
 #include "isochron/simulate/chunk_cost.h"
 
 namespace isochron {
@@ -39,6 +45,7 @@ constexpr double slack = 1e-11;  // of sums in double: more than all their round
 
 // A bundle on groups of one size.
 struct Choice {
+  std::int32_t size = 1;
   double area = 0;  // ranks * cost
   double time = 0;  // at least, of a slot with one of its items
 };
@@ -71,6 +78,7 @@ class PipelineBound {
     if (shape_.virtual_ == 1 && !problem_.has_speeds()) best = std::max(best, long_slots_bound());
     if (shape_.virtual_ == 1 && shape_.shares.empty()) {
       best = std::max(best, num_slots_bound(whole));
+      if (!problem_.has_speeds()) best = std::max(best, longest_slots_bound(best));
     }
     return std::max({Nanoseconds{0}, static_cast<Nanoseconds>(best * (1 - slack)),
                      static_cast<Nanoseconds>(item_bound())});
@@ -95,12 +103,15 @@ class PipelineBound {
         const auto cost = static_cast<double>(problem_.least_cost(size, bundle));
         const double time = is_item ? cost + static_cast<double>(problem_.least_fixed(size)) : 0;
         if (time >= fastest && cost * size >= least) continue;
-        choices.push_back({.area = cost * size, .time = time});
+        choices.push_back({.size = size, .area = cost * size, .time = time});
         least = std::min(least, cost * size);
         fastest = std::min(fastest, time);
       }
       area_ += least;
-      longest_ = std::max(longest_, fastest);
+      if (fastest > longest_) {
+        longest_ = fastest;
+        longest_bundle_ = static_cast<std::size_t>(bundle);
+      }
     }
   }
 
@@ -178,6 +189,79 @@ class PipelineBound {
     return pass_share_ * best * (1 - slack) - rounding();
   }
 
+  // `at_least` is another bound.
+  double longest_slots_bound(double at_least) const {
+    const RankRoom room(shape_, problem_.options().pass, problem_.model().forward_share, fixed_);
+    // Lengths by classes, each with the room beside its shortest.
+    constexpr double classes_per_doubling = 24;
+    const auto class_of = [&](double length) {
+      return length <= 1 ? 0
+                         : static_cast<std::size_t>(std::log2(length) * classes_per_doubling) + 1;
+    };
+    std::vector<std::size_t> classes;
+    for (const auto& choices : choices_) {
+      for (const Choice& choice : choices) classes.push_back(class_of(choice.time));
+    }
+    const auto [least_class, last_class] = std::minmax_element(classes.begin(), classes.end());
+    const std::size_t first_class = *least_class;
+    std::vector<double> parts(1 + *last_class - first_class);
+    for (std::size_t& length_class : classes) length_class -= first_class;
+    struct ItemPart {
+      double ranks = infinite;
+      double area = infinite;
+    };
+    std::vector<ItemPart> items(choices_.size());
+    const auto is_enough = [&](double time) {
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        const auto place = static_cast<double>(first_class + i) - 1;
+        const double shortest =
+            place < 0 ? 0 : std::exp2(place / classes_per_doubling) * (1 - slack);
+        const double area = room.area(time, shortest);
+        parts[i] = area > 0 ? 1 / area : infinite;
+      }
+      double ranks = 0;
+      auto length_class = classes.begin();
+      for (std::size_t i = 0; i < items.size(); ++i) {
+        items[i] = {};
+        for (const Choice& choice : choices_[i]) {
+          items[i].ranks = std::min(items[i].ranks, choice.area * parts[*length_class++]);
+          items[i].area = std::min(items[i].area, choice.area);
+        }
+        ranks += items[i].ranks;
+      }
+      if (ranks > problem_.num_ranks()) return false;
+      // On the ranks of the longest item all others have no more room than that one. At best those
+      // that take the most of a rank for their area are there.
+      std::sort(items.begin(), items.end(), [](const ItemPart& a, const ItemPart& b) {
+        return a.ranks * b.area > b.ranks * a.area;
+      });
+      for (const Choice& choice : choices_[longest_bundle_]) {
+        double left = choice.size * room.area(time, choice.time);
+        double room_beside = problem_.num_ranks() - choice.size;
+        if (left <= 0) continue;
+        for (const ItemPart& item : items) {
+          if (left <= 0 || room_beside >= ranks) break;
+          room_beside += item.ranks * std::min(1.0, item.area > 0 ? left / item.area : 1.0);
+          left -= item.area;
+        }
+        if (room_beside * (1 + slack) >= ranks) return true;
+      }
+      return false;
+    };
+    double low = std::max(1.0, at_least * shape_.stages / pass_share_);
+    if (is_enough(low)) return 0;
+    double high = low;
+    do {
+      high *= 1.25;
+    } while (!is_enough(high));
+    constexpr int num_halvings = 12;
+    for (int i = 0; i < num_halvings; ++i) {
+      const double middle = (low + high) / 2;
+      (is_enough(middle) ? high : low) = middle;
+    }
+    return pass_share_ * low / shape_.stages * (1 - slack) - rounding() - room.lost();
+  }
+
   double num_slots_bound(double whole) const {
     const double depth = shape_.stages - 1;
     const std::int32_t most = problem_.num_items() + shape_.group;
@@ -215,6 +299,7 @@ class PipelineBound {
   double pass_share_ = 1;  // part of a cost that the pass takes
   double area_ = 0;        // least, of all bundles
   double longest_ = 0;     // slot that some item needs
+  std::size_t longest_bundle_ = 0;
   std::vector<std::vector<Choice>> choices_;
 };
 

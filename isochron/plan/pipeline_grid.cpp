@@ -254,7 +254,7 @@ class GridSearch {
         items.push_back({.cost = meets() ? slowest_[slot] : bin({line, slot}).pass});
       }
       const MicrobatchOrder best = order_microbatches(
-          items, pipeline_, {.pass = problem_.options().pass, .max_work = share});
+          items, pipeline_, {.pass = problem_.options().pass, .max_work = share, .bound_work = 0});
       if (best.order.empty() || best.time_ns >= times_[line]) return;
       std::vector<Bin> old(num_slots_);
       for (std::size_t cell = 0; cell < num_cells_; ++cell) {

@@ -206,7 +206,8 @@ class PipelineSearch {
       Nanoseconds limit = bound_;
       for (int i = 0; i < max_limits; ++i) {
         const DraftSlots slots = pack_slots(problem_, limit, base, PackCare::rough).slots;
-        if (pass_time(slots_time(problem_, slots)) / shape_.stages > best) break;
+        const Nanoseconds least = pass_time(slots_time(problem_, slots)) / shape_.stages;
+        if (least > best || is_far_behind(least)) break;
         rough.push_back({.time = time_of_slots(slots), .limit = limit, .base = base});
         limit = std::min(limit, longest_group(slots)) * 4 / 5;
         best = std::min(best, rough.back().time);
@@ -217,6 +218,7 @@ class PipelineSearch {
     constexpr std::size_t num_proper = 3;
     for (std::size_t i = 0; i < std::min(num_proper, rough.size()); ++i) {
       const auto& [time, limit, base] = rough[i];
+      if (is_far_behind(time)) break;
       consider(equalized(pack_slots(problem_, limit, base, PackCare::proper).slots), true);
     }
   }
@@ -262,6 +264,14 @@ class PipelineSearch {
   std::int64_t num_operations() const {
     // The default for slots that wait for each other counts more work for packing them.
     return problem_.options().sync == Sync::microbatch ? work_ * 3 : work_ * 8;
+  }
+
+  // Whether a rough time of slots is too long to become the best when they are made properly. Only
+  // where groups do not wait for all others: packing those properly saves more.
+  bool is_far_behind(Nanoseconds time) const {
+    const PlanOptions& options = problem_.options();
+    return options.sync == Sync::step && options.max_activation_bytes == 0 &&
+           is_beaten(time - best_time_ / 24);
   }
 
   bool is_beaten(Nanoseconds least) const {
@@ -372,7 +382,8 @@ class PipelineSearch {
           order_microbatches(items, shape_,
                              {.pass = problem_.options().pass,
                               .max_activation_bytes = problem_.options().max_activation_bytes,
-                              .max_work = num_operations() / num_cells});
+                              .max_work = num_operations() / num_cells,
+                              .bound_work = 0});
       for (std::size_t s = 0; s < slots.size(); ++s) {
         const std::size_t from = order.order.empty() ? s : static_cast<std::size_t>(order.order[s]);
         for (const DraftGroup* group : groups[from]) ordered[s].push_back(*group);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "isochron/plan/bundle_search.h"
 #include "isochron/plan/equal_search.h"
 #include "isochron/plan/exact.h"
+#include "isochron/plan/nested_step.h"
 #include "isochron/plan/paced_slots.h"
 #include "isochron/plan/pipeline_bound.h"
 #include "isochron/plan/pipeline_search.h"
@@ -26,10 +28,11 @@
 namespace isochron {
 
 std::int64_t default_effort(const Problem& problem) {
-  // A step is a matter of balance, slots are one of packing, which takes more.
   const auto count = static_cast<std::int64_t>(problem.num_items());
-  const bool is_packing = problem.options().sync == Sync::microbatch;
-  return is_packing ? 60'000 + 100 * count : 30'000 + 40 * count;
+  if (problem.options().sync == Sync::step) return 30'000 + 40 * count;
+  // Slots are a matter of packing, which takes more than balance does, the more so where groups of
+  // one size leave nothing else to choose.
+  return 60'000 + (problem.sizes().size() == 1 ? 100 : 30) * count;
 }
 
 namespace {
@@ -77,21 +80,29 @@ Draft search_nested_step(const Problem& problem, Nanoseconds bound, std::int64_t
   return dealt->time < start.time ? *std::move(dealt) : start;
 }
 
-Draft search_free_step(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
-  const auto aligned = find_aligned(problem);
-  if (!aligned) return search_nested_step(problem, bound, effort);
-  const auto exact = find_exact_step(*aligned);
-  Draft nested = exact ? exact->draft : search_nested_step(*aligned, bound, effort / 2);
-  Draft crossing = search_step(problem, bound, effort / 2);
-  return crossing.time < nested.time ? crossing : nested;
+Nanoseconds free_step_bound(const Problem& problem) {
+  return block_bound(problem, step_bound(problem));
 }
 
-DraftSlots search_free_slots(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
+Draft search_free_step(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
+  if (has_nested_step(problem)) {  // aligned groups nest as well
+    Draft known = search_step(problem, bound, effort / 4);
+    auto nested = find_nested_step(problem, known.time);
+    return nested ? std::move(*nested) : known;
+  }
   const auto aligned = find_aligned(problem);
-  if (!aligned) return search_slots(problem, bound, effort).slots;
-  SlotDraft nested = search_slots(*aligned, bound, effort / 2);
-  SlotDraft crossing = search_slots(problem, bound, effort / 2);
-  return crossing.time < nested.time ? crossing.slots : nested.slots;
+  if (!aligned) return search_nested_step(problem, bound, effort);
+  // All that aligned groups get when they are asked for: a wider choice is never slower.
+  const auto exact = find_exact_step(*aligned);
+  Draft nested =
+      exact ? exact->draft : search_nested_step(*aligned, free_step_bound(*aligned), effort);
+  const std::int32_t size = problem.sizes().front();
+  const bool is_narrow =
+      std::all_of(nested.groups.begin(), nested.groups.end(),
+                  [&](const DraftGroup& group) { return group.ranks.size == size; });
+  // Without wide groups there is nothing to choose.
+  if (is_narrow && !exact) return nested;
+  return improve_step(problem, bound, effort, std::move(nested));
 }
 
 // Whoever else ranks wait for, bundles that keep their ranks take at least as long as if they
@@ -104,69 +115,6 @@ Nanoseconds kept_bound(const Problem& problem, Nanoseconds low) {
 }
 Nanoseconds kept_bound(const Problem& problem, Nanoseconds low, Nanoseconds time) {
   return has_nested_bundles(problem) ? bundle_bound(problem, low, time) : low;
-}
-
-DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t effort,
-                  Nanoseconds& bound) {
-  const PlanOptions& options = plan.options;
-  if (plan.topology.pipeline.stages > 1) {
-    bound = pipeline_bound(problem);
-    return search_pipeline(problem, plan, bound, effort);
-  }
-  if (options.sync == Sync::microbatch) {
-    if (auto exact = find_exact_slots(problem)) {
-      bound = exact->time;
-      equalize(problem, 1, exact->slots);
-      return exact->slots;
-    }
-    bound = kept_bound(problem, slot_bound(problem));
-    DraftSlots slots;
-    if (options.keep_groups == KeepGroups::rank || problem.has_speeds()) {
-      slots = search_kept_slots(problem, bound, effort);  // every rank has its own pace, or its own
-    }
-    if (options.keep_groups != KeepGroups::rank) {
-      const auto consider = [&](DraftSlots other) {
-        if (slots.empty() || slots_time(problem, other) < slots_time(problem, slots)) {
-          slots = std::move(other);
-        }
-      };
-      consider(search_free_slots(problem, bound, effort));
-      if (problem.has_speeds()) consider(search_paced_slots(problem, effort).slots);
-    }
-    const Nanoseconds before = slots_time(problem, slots);
-    equalize(problem, 1, slots);
-    const Nanoseconds after = slots_time(problem, slots);
-    bound = kept_bound(problem, bound, after);
-    if (after > before + before / 100 && options.keep_groups == KeepGroups::none) {
-      // Ranks that idle got what does not suit them: micro-batches of one sequence leave them
-      // alone.
-      PlanOptions single = options;
-      single.max_sequences = 1;
-      Problem apart(problem.work(), problem.topology(), problem.model(), single);
-      copy_alone(problem, apart);
-      DraftSlots other = search_free_slots(apart, bound, effort);
-      equalize(problem, 1, other);
-      if (slots_time(problem, other) < after) return other;
-    }
-    return slots;
-  }
-  if (options.counts == Counts::free) {
-    const auto exact = find_exact_step(problem);
-    if (exact && exact->draft.time == exact->bound) {
-      bound = exact->bound;
-      return slots_of(problem, exact->draft);
-    }
-    bound = std::max(step_bound(problem), exact ? exact->bound : 0);
-    if (!exact) bound = block_bound(problem, bound);
-    const Draft found = search_free_step(problem, bound, effort);
-    bound = kept_bound(problem, bound, found.time);
-    const bool is_exact_better = exact && exact->draft.time < found.time;
-    return slots_of(problem, is_exact_better ? exact->draft : found);
-  }
-  bound = kept_bound(problem, std::max(step_bound(problem), equal_count_bound(problem)));
-  DraftSlots slots = search_equal_step(problem, bound, effort);
-  bound = kept_bound(problem, bound, step_time(problem, slots));
-  return slots;
 }
 
 bool is_polished(const Problem& problem) {
@@ -201,13 +149,141 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
     equalize(problem, multiple, filled);
     return time_of_equal(filled);
   };
-  // A trial plays the step once.
-  const std::int64_t cost = 1 + problem.num_items() * shape.num_chunks() / 4;
+  // A trial plays the step once. What nests as well as can be is near the best.
+  const bool is_near = options.counts == Counts::free && has_nested_step(problem);
+  const std::int64_t cost = 1 + problem.num_items() * shape.num_chunks() / (is_near ? 1 : 4);
   DraftSlots annealed = anneal(problem, slots, bound, effort / cost, time);
   if (options.counts == Counts::free) return annealed;
   equalize(problem, multiple, annealed);
   // Annealing knows no placeholders: it begins with what is left of the slots without them.
   return time_of_equal(slots) < time_of_equal(annealed) ? slots : annealed;
+}
+
+// Slots in which every rank has a micro-batch.
+DraftSlots with_equal_counts(const Problem& problem, DraftSlots slots, Nanoseconds bound,
+                             std::int64_t effort) {
+  const Nanoseconds before = slots_time(problem, slots);
+  equalize(problem, 1, slots);
+  const Nanoseconds after = slots_time(problem, slots);
+  if (after <= before + before / 100 || problem.options().keep_groups != KeepGroups::none) {
+    return slots;
+  }
+  // Ranks that idle got what does not suit them: micro-batches of one sequence leave them alone.
+  PlanOptions single = problem.options();
+  single.max_sequences = 1;
+  Problem apart(problem.work(), problem.topology(), problem.model(), single);
+  copy_alone(problem, apart);
+  DraftSlots other = search_slots(apart, bound, effort).slots;
+  equalize(problem, 1, other);
+  return slots_time(problem, other) < after ? other : slots;
+}
+
+// The same question without its smallest groups, where micro-batches cost so much that larger ones,
+// which pack their tokens better, may be worth the traffic.
+std::unique_ptr<Problem> find_coarser(const Problem& problem) {
+  const auto sizes = problem.sizes();
+  if (!problem.is_aligned() || sizes.size() < 2) return nullptr;
+  PlanOptions options = problem.options();
+  options.min_context_size = sizes[1];
+  auto coarser =
+      std::make_unique<Problem>(problem.work(), problem.topology(), problem.model(), options);
+  copy_alone(problem, *coarser);
+  double area = 0;
+  double tokens = 0;
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    const auto size =
+        std::find_if(coarser->sizes().begin(), coarser->sizes().end(),
+                     [&](std::int32_t each) { return coarser->item_fits(each, item); });
+    if (size == coarser->sizes().end()) return nullptr;
+    area += static_cast<double>(coarser->item_cost(coarser->cheapest_price(*size), item)) * *size;
+    tokens += static_cast<double>(coarser->tokens(*size, item));
+  }
+  const double full = area * static_cast<double>(problem.capacity()) / tokens;
+  return static_cast<double>(problem.microbatch()) * 16 > full ? std::move(coarser) : nullptr;
+}
+
+// A step in which all ranks wait for each other after every slot.
+DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanoseconds bound,
+                         std::int64_t effort) {
+  const bool is_kept = problem.options().keep_groups == KeepGroups::rank;
+  DraftSlots best;
+  Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
+  const auto consider = [&](DraftSlots slots) {
+    if (slots.empty()) return;
+    slots = with_equal_counts(problem, std::move(slots), bound, effort);
+    const Nanoseconds time = slots_time(problem, slots);
+    if (time >= least) return;
+    least = time;
+    best = std::move(slots);
+  };
+  const auto aligned = find_aligned(problem);
+  if (aligned) {
+    // All that aligned groups alone would get: any size is never slower.
+    StepPlan same = plan;
+    same.options = aligned->options();
+    if (auto exact = find_exact_slots(*aligned)) {
+      consider(std::move(exact->slots));
+    } else {
+      // With slow ranks the search aims at its bound.
+      const Nanoseconds aim = problem.has_speeds() ? slot_bound(*aligned) : bound;
+      consider(polished(same, *aligned, search_synced(same, *aligned, aim, effort), effort,
+                        bound_of_pass(plan, problem, aim)));
+    }
+  }
+  if (is_kept || problem.has_speeds()) {
+    consider(search_kept_slots(problem, bound, effort));  // every rank has its own pace, or its own
+  }
+  if (!is_kept) {
+    consider(search_slots(problem, bound, aligned ? effort / 2 : effort, least).slots);
+    if (problem.has_speeds()) consider(search_paced_slots(problem, effort).slots);
+    const auto coarser = find_coarser(problem);
+    if (coarser && equal_count_bound(*coarser) < least) {
+      StepPlan same = plan;
+      same.options = coarser->options();
+      consider(search_synced(same, *coarser, bound, effort));
+    }
+  }
+  return best;
+}
+
+DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t effort,
+                  Nanoseconds& bound) {
+  const PlanOptions& options = plan.options;
+  if (plan.topology.pipeline.stages > 1) {
+    bound = pipeline_bound(problem);
+    return search_pipeline(problem, plan, bound, effort);
+  }
+  if (options.sync == Sync::microbatch) {
+    if (auto exact = find_exact_slots(problem)) {
+      bound = exact->time;
+      equalize(problem, 1, exact->slots);
+      return exact->slots;
+    }
+    bound = kept_bound(problem, slot_bound(problem));
+    DraftSlots slots = search_synced(plan, problem, bound, effort);
+    bound = kept_bound(problem, bound, slots_time(problem, slots));
+    return slots;
+  }
+  if (options.counts == Counts::free) {
+    const auto exact = find_exact_step(problem);
+    if (exact && exact->draft.time == exact->bound) {
+      bound = exact->bound;
+      return slots_of(problem, exact->draft);
+    }
+    bound = exact ? std::max(step_bound(problem), exact->bound) : free_step_bound(problem);
+    const Draft found = search_free_step(problem, bound, effort);
+    bound = kept_bound(problem, bound, found.time);
+    const bool is_exact_better = exact && exact->draft.time < found.time;
+    return slots_of(problem, is_exact_better ? exact->draft : found);
+  }
+  bound = kept_bound(problem, std::max(step_bound(problem), equal_count_bound(problem)));
+  DraftSlots slots = search_equal_step(problem, bound, effort);
+  if (const auto aligned = find_aligned(problem)) {
+    DraftSlots nested = search_equal_step(*aligned, bound, effort);
+    if (step_time(problem, nested) < step_time(problem, slots)) slots = std::move(nested);
+  }
+  bound = kept_bound(problem, bound, step_time(problem, slots));
+  return slots;
 }
 
 // Whether groups of one size hold everything.
@@ -219,14 +295,33 @@ bool holds_all(const Problem& problem, std::int32_t size) {
   return true;
 }
 
-// What all sequences take of all ranks in groups of one size: a quick bound.
-Nanoseconds area_of_size(const Problem& problem, std::int32_t size) {
-  if (problem.has_speeds()) return 0;
+bool has_one_size(const DraftSlots& slots, std::int32_t size) {
+  return std::all_of(slots.begin(), slots.end(), [&](const std::vector<DraftGroup>& slot) {
+    return std::all_of(slot.begin(), slot.end(),
+                       [&](const DraftGroup& group) { return group.ranks.size == size; });
+  });
+}
+
+// Whether all sequences in groups of one size take more than `time` of all ranks, whatever else
+// there is. Each is asked about its smallest size first, which takes less if links are ordered:
+// few are needed at the other size then.
+bool has_more_area(const Problem& problem, std::int32_t size, Nanoseconds time) {
+  if (problem.has_speeds()) return false;
+  const double limit = static_cast<double>(time) * problem.num_ranks() * (1 + 1e-12);
+  const auto area_at = [&](std::int32_t s, BundleId bundle) {
+    return static_cast<double>(problem.least_cost(s, bundle)) * s;
+  };
+  std::vector<double> least(static_cast<std::size_t>(problem.num_bundles()), 0);
   double area = 0;
-  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
-    area += static_cast<double>(problem.least_cost(size, bundle)) * size;
+  for (std::size_t i = 0; i < least.size() && problem.has_ordered_links(); ++i) {
+    const auto bundle = static_cast<BundleId>(i);
+    least[i] = area_at(problem.sizes()[problem.smallest_place(bundle)], bundle);
+    area += least[i];
   }
-  return static_cast<Nanoseconds>(area * (1 - 1e-12) / problem.num_ranks());
+  for (std::size_t i = 0; i < least.size() && area < limit; ++i) {
+    area += area_at(size, static_cast<BundleId>(i)) - least[i];
+  }
+  return area >= limit;
 }
 
 // The same question on groups of one size, which hold everything; none if the costs do not admit
@@ -268,14 +363,23 @@ DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t
     set_prediction(trial);
     return std::pair(memory_excess(trial), trial.predicted_step_ns);
   };
-  auto least = score(best);
+  const Nanoseconds time = is_pipeline ? 0 : step_time(problem, best);
+  auto least =
+      std::pair<std::int64_t, Nanoseconds>(-1, 0);  // the score of the best, once asked for
   // Nothing that the bound allows is faster than what there is.
   const auto is_beaten = [&](Nanoseconds bound_here) {
+    if (least.first < 0) least = score(best);
     return least.first == 0 && least.second <= bound_of_pass(plan, problem, bound_here);
   };
+  const bool has_limit = plan.options.max_activation_bytes > 0;
   for (const std::int32_t size : problem.sizes()) {
     if (!holds_all(problem, size)) continue;
-    if (!is_pipeline && is_beaten(area_of_size(problem, size))) continue;
+    if (!is_pipeline && !has_limit) {
+      // The search has been there: cells alone are where it begins. Annealing goes its own way.
+      const bool is_searched = size == problem.sizes().front() && has_one_size(best, size);
+      if (is_searched && !is_polished(problem)) continue;
+      if (has_more_area(problem, size, time)) continue;
+    }
     const auto fixed = with_static_size(plan, problem, size);
     if (fixed == nullptr) continue;
     Nanoseconds fixed_bound = is_pipeline ? pipeline_bound(*fixed) : step_bound(*fixed);

@@ -85,6 +85,7 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
   const ContextMode mode = context_mode(options_.context);
   is_aligned_ = mode.kind != ContextMode::Kind::any;
   keys_of_size_.resize(static_cast<std::size_t>(topology_.ranks) + 1);
+  price_at_.resize(keys_of_size_.size());
   // The first ranks are in the first block of every link, so no place has an earlier link.
   cheapest_.assign(static_cast<std::size_t>(topology_.ranks) + 1, -1);
   const auto find_cheapest = [&](std::int32_t size) {
@@ -141,6 +142,16 @@ void Problem::set_alone(ItemId item, std::int32_t size) {
 }
 
 PriceId Problem::price_of(RankRange ranks) const {
+  if (num_ranks() > max_tabled_ranks) return find_price(ranks);
+  constexpr PriceId not_known = -2;
+  std::vector<PriceId>& prices = price_at_[static_cast<std::size_t>(ranks.size)];
+  if (prices.empty()) prices.assign(static_cast<std::size_t>(num_ranks()), not_known);
+  PriceId& price = prices[static_cast<std::size_t>(ranks.first)];
+  if (price == not_known) price = find_price(ranks);
+  return price;
+}
+
+PriceId Problem::find_price(RankRange ranks) const {
   const std::int64_t last = ranks.first + ranks.size - 1;
   std::int32_t links = 0;
   if (ranks.size > 1) {
@@ -310,6 +321,17 @@ bool Problem::fits(std::int32_t size, BundleId bundle) const {
             : 0;
   }
   return fits == 1;
+}
+
+std::size_t Problem::smallest_place(BundleId bundle) const {
+  std::size_t place = 0;
+  if (items_of(bundle).size() == 1 && !is_alone(items_of(bundle).front())) {
+    // A larger group pads to a multiple of what one rank pads to.
+    const Tokens tokens = tokens_of_one_[static_cast<std::size_t>(items_of(bundle).front())];
+    while (place < sizes_.size() && sizes_[place] * capacity() < tokens) ++place;
+  }
+  while (place < sizes_.size() && !fits(sizes_[place], bundle)) ++place;
+  return place;
 }
 
 double Problem::slowness(RankRange ranks) const {

@@ -108,6 +108,8 @@ class Problem {
   // Whether a group of `size` may hold the bundle: each of its items keeps the capacity by itself.
   [[nodiscard]] bool fits(std::int32_t size, BundleId bundle) const;
   [[nodiscard]] bool item_fits(std::int32_t size, ItemId item) const;
+  // The place in sizes() of the smallest that may hold the bundle; the number of sizes if none may.
+  [[nodiscard]] std::size_t smallest_place(BundleId bundle) const;
 
   // 1 / speed of the slowest rank of a group; 1 without slow ranks.
   [[nodiscard]] bool has_speeds() const { return !topology_.rank_speed.empty(); }
@@ -132,6 +134,7 @@ class Problem {
   };
 
   void find_paces();
+  [[nodiscard]] PriceId find_price(RankRange ranks) const;
   Nanoseconds sequence_cost_at(const Price& price, std::size_t sequence) const;
 
   Work work_;
@@ -155,6 +158,9 @@ class Problem {
   // Of bundles of several items, by size: 1 fits, 0 does not, -1 not known.
   mutable std::vector<std::vector<std::int8_t>> fits_of_size_;
   mutable std::vector<Price> prices_;
+  // By size and first rank, of up to max_tabled_ranks; -2: not known.
+  static constexpr std::int32_t max_tabled_ranks = 512;
+  mutable std::vector<std::vector<PriceId>> price_at_;
   mutable std::vector<std::vector<Key>> keys_of_size_;            // by size
   mutable std::vector<std::vector<Nanoseconds>> costs_of_price_;  // by bundle, -1: not known
 };

@@ -1,10 +1,10 @@
 // What a slot costs, shared out to what it holds.
 //
-// Every bundle gets a price: its least area over ranks, with a share of the fixed cost by its part
-// of the capacity, over all ranks. What runs in a slot is never worth more than the slot takes, so
-// all prices together are a bound. A few long bundles raise it: a slot that holds one takes at
-// least as long as it does, while the ranks beside it hold no more than their tokens are worth at
-// best. All ways to put up to three of them into slots are tried.
+// Every bundle gets a price: its least area over ranks, with its share of the fixed cost of a
+// micro-batch (ShareRule), over all ranks. What runs in a slot is never worth more than the slot
+// takes, so all prices together are a bound. A few long bundles raise it: a slot that holds one
+// takes at least as long as it does, while the ranks beside it hold no more than their tokens are
+// worth at best. All ways to put up to three of them into slots are tried.
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "isochron/plan/bounds.h"
+#include "isochron/plan/share_rule.h"
 
 namespace isochron {
 
@@ -20,12 +21,13 @@ namespace {
 
 constexpr double slack = 1e-11;  // of sums in double: more than all their roundings
 
+using SizeRules = std::vector<ShareRule>;  // by size
+
 // Prices of the bundles, and what any tokens of them are worth at best.
 class Prices {
  public:
-  explicit Prices(const Problem& problem) {
+  Prices(const Problem& problem, const SizeRules& rules) {
     const auto count = static_cast<std::size_t>(problem.num_bundles());
-    const double capacity = static_cast<double>(problem.capacity());
     const double ranks = problem.num_ranks();
     price_.resize(count);
     tokens_.resize(count);
@@ -39,9 +41,13 @@ class Prices {
         const double work = static_cast<double>(problem.least_cost(size, bundle)) * size;
         if (work >= enough && problem.has_ordered_links()) break;  // later ones cost more still
         Tokens tokens = 0;
-        for (const ItemId item : problem.items_of(bundle)) tokens += problem.tokens(size, item);
-        const double part = static_cast<double>(tokens) / capacity;
-        const double area = work + static_cast<double>(problem.least_fixed(size)) * part;
+        double shares = 0;
+        for (const ItemId item : problem.items_of(bundle)) {
+          tokens += problem.tokens(size, item);
+          shares += rules[static_cast<std::size_t>(size)](problem.tokens(size, item),
+                                                          problem.capacity() * size);
+        }
+        const double area = work + static_cast<double>(problem.least_fixed(size)) * size * shares;
         least = std::min(least, area);
         enough = std::min(enough, area);
         fewest = std::min(fewest, static_cast<double>(tokens));
@@ -101,6 +107,29 @@ class Prices {
   std::vector<Sum> sums_;
 };
 
+// For each size the rule by which the items whose smallest group has it make most micro-batches.
+SizeRules best_rules(const Problem& problem) {
+  SizeRules best(static_cast<std::size_t>(problem.num_ranks()) + 1);
+  std::vector<double> most(best.size(), 0);
+  for (const ShareRule& rule : share_rules()) {
+    std::vector<double> shares(best.size(), 0);
+    for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+      const std::int32_t size = problem.sizes()[problem.smallest_place(bundle)];
+      for (const ItemId item : problem.items_of(bundle)) {
+        shares[static_cast<std::size_t>(size)] +=
+            rule(problem.tokens(size, item), problem.capacity() * size);
+      }
+    }
+    for (const std::int32_t size : problem.sizes()) {
+      const auto i = static_cast<std::size_t>(size);
+      if (shares[i] <= most[i]) continue;
+      most[i] = shares[i];
+      best[i] = rule;
+    }
+  }
+  return best;
+}
+
 // A long bundle on a group of one size.
 struct Stay {
   double time = 0;     // without the fixed cost of a slot, with the latency
@@ -110,9 +139,9 @@ struct Stay {
 
 class SlotBound {
  public:
-  explicit SlotBound(const Problem& problem)
+  SlotBound(const Problem& problem, const SizeRules& rules)
       : problem_(problem),
-        prices_(problem),
+        prices_(problem, rules),
         ranks_(problem.num_ranks()),
         fixed_(static_cast<double>(problem.microbatch())) {}
 
@@ -274,7 +303,10 @@ Nanoseconds equal_count_bound(const Problem& problem) {
 Nanoseconds slot_bound(const Problem& problem) {
   const Nanoseconds even = equal_count_bound(problem);
   if (problem.has_speeds()) return even;
-  return std::max(even, static_cast<Nanoseconds>(SlotBound(problem).bound() * (1 - slack)));
+  const SizeRules volume(static_cast<std::size_t>(problem.num_ranks()) + 1);
+  const double bound =
+      std::max(SlotBound(problem, volume).bound(), SlotBound(problem, best_rules(problem)).bound());
+  return std::max(even, static_cast<Nanoseconds>(std::ceil(bound * (1 - slack))));
 }
 
 }  // namespace isochron

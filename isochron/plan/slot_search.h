@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "isochron/plan/draft.h"
@@ -15,8 +16,10 @@ struct SlotDraft {
 };
 
 // A step in which all ranks wait for each other after every slot. Every bundle fits some size. Ends
-// at `bound`, or when `work` is used up. Ranks may stay empty in a slot.
-[[nodiscard]] SlotDraft search_slots(const Problem& problem, Nanoseconds bound, std::int64_t work);
+// at `bound`, or when `work` is used up, or soon, maybe without slots, if it gets nowhere near a
+// step of `known` time. Ranks may stay empty in a slot.
+[[nodiscard]] SlotDraft search_slots(const Problem& problem, Nanoseconds bound, std::int64_t work,
+                                     Nanoseconds known = std::numeric_limits<Nanoseconds>::max());
 
 // Slots whose groups take at most `limit` where they can, so that there are about as many as the
 // whole work has limits. The fewer the slots of a pipeline, the longer it fills and drains. No

@@ -3,22 +3,25 @@
 // Within T a bundle can use only sizes that run it in time, and each size has an area: ranks times
 // time, with a share of the fixed cost of its micro-batch. Shares come from dual feasible functions
 // f of the part x of the capacity that an item fills: whatever shares a micro-batch, its f(x) add
-// up to at most 1 (Fekete and Schepers, 2001). Three arguments:
+// up to at most 1 (Fekete and Schepers, 2001), and groups of each size may have their own f. Three
+// arguments:
 //   area    the least areas add up to no more than ranks * T.
 //   slots   a rank with k micro-batches works T - k * fixed at most and holds items of at most k
 //           shares; if u ranks have k or fewer, these do at most the densest u * k shares of the
 //           work, the others pay k + 1 times.
 //   cover   a bundle that no smallest group runs within T has a micro-batch on a wider group. A
-//   rank
-//           runs a micro-batch of the smallest size besides, or all of its time is covered by such
-//           bundles, by others that pay traffic there, or by nothing.
+//           rank runs a micro-batch of the smallest size besides, or all of its time is covered by
+//           such bundles, by others that pay traffic there, or by nothing.
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "isochron/plan/bounds.h"
+#include "isochron/plan/share_rule.h"
 
 namespace isochron {
 
@@ -27,41 +30,21 @@ namespace {
 constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr double slack = 1e-11;  // of sums in double: more than all their roundings
 
-// A dual feasible function of the tokens of an item.
-struct ShareRule {
-  enum class Kind { volume, threshold, steps };
-  Kind kind = Kind::volume;
-  double value = 0;  // threshold: part of the capacity, at most 1/2; steps: their number
-
-  [[nodiscard]] double operator()(Tokens tokens, Tokens capacity) const {
-    if (tokens >= capacity) return 1;
-    const double part = static_cast<double>(tokens) / static_cast<double>(capacity);
-    if (kind == Kind::volume) return part;
-    if (kind == Kind::threshold) {
-      const auto edge = static_cast<Tokens>(value * static_cast<double>(capacity));
-      if (tokens > capacity - edge) return 1;
-      return tokens < edge ? 0 : part;
-    }
-    const auto steps = static_cast<Tokens>(value);
-    const Tokens scaled = (steps + 1) * tokens;
-    if (scaled % capacity == 0) return part;
-    const Tokens whole = scaled / capacity;
-    return static_cast<double>(whole) / static_cast<double>(steps);
-  }
-};
-
 struct Option {
   Nanoseconds time = 0;  // of a micro-batch with this bundle alone
   Nanoseconds cost = 0;  // of that, the bundle's
   double work = 0;       // ranks * cost
   double latency = 0;    // ranks * latency
+  Tokens tokens = 0;     // padded, if the bundle is one item
   std::int32_t size = 1;
 };
 
 class StepBound {
  public:
   explicit StepBound(const Problem& problem)
-      : problem_(problem), fixed_(static_cast<double>(problem.microbatch())) {
+      : problem_(problem),
+        fixed_(static_cast<double>(problem.microbatch())),
+        is_plain_(problem.num_bundles() == problem.num_items()) {
     if (problem.has_speeds()) {
       const auto& speeds = problem.topology().rank_speed;
       for (const double speed : speeds) speed_ += speed;
@@ -78,12 +61,23 @@ class StepBound {
       low = std::max<Nanoseconds>(
           0, static_cast<Nanoseconds>(static_cast<double>(item_) / fastest_speed_) - 1);
     }
-    low = raise(low, {});
-    for (const ShareRule& rule : best_rules(low)) low = raise(low, rule);
+    low = raise(low, everywhere({}));
+    for (SizeRules& rules : best_rules(low)) low = raise(low, std::move(rules));
     return low;
   }
 
  private:
+  // What shares a micro-batch has one size: every size may have a rule of its own.
+  using SizeRules = std::vector<ShareRule>;  // by size
+
+  SizeRules everywhere(const ShareRule& rule) const {
+    return SizeRules(static_cast<std::size_t>(problem_.num_ranks()) + 1, rule);
+  }
+
+  const ShareRule& rule_of(const Option& option) const {
+    return rules_[static_cast<std::size_t>(option.size)];
+  }
+
   std::size_t num_bundles() const { return begin_.size() - 1; }
 
   // Whether a larger group never does less work.
@@ -101,6 +95,7 @@ class StepBound {
             .cost = cost,
             .work = static_cast<double>(cost) * span,
             .latency = static_cast<double>(fixed - problem_.microbatch()) * span,
+            .tokens = is_plain_ ? problem_.tokens(size, problem_.items_of(bundle).front()) : 0,
             .size = size};
   }
 
@@ -109,9 +104,7 @@ class StepBound {
     std::vector<Option> first(count);
     for (std::size_t i = 0; i < count; ++i) {
       const auto bundle = static_cast<BundleId>(i);
-      std::size_t s = 0;
-      while (!problem_.fits(problem_.sizes()[s], bundle)) ++s;
-      first[i] = option_of(problem_.sizes()[s], bundle);
+      first[i] = option_of(problem_.sizes()[problem_.smallest_place(bundle)], bundle);
     }
     // The slowest bundle at its fastest. Most are faster than that in their smallest group.
     std::vector<std::size_t> order(count);
@@ -123,6 +116,7 @@ class StepBound {
       if (first[i].time <= item_) break;
       Nanoseconds fastest = first[i].time;
       for (const std::int32_t size : problem_.sizes()) {
+        if (fastest <= item_) break;
         if (size <= first[i].size || !problem_.fits(size, static_cast<BundleId>(i))) continue;
         fastest = std::min(fastest, option_of(size, static_cast<BundleId>(i)).time);
       }
@@ -186,10 +180,12 @@ class StepBound {
   }
 
   // The sum of f over the items of a bundle.
-  double share(std::size_t bundle, std::int32_t size, const ShareRule& rule) const {
+  double share(std::size_t bundle, const Option& option, const ShareRule& rule) const {
+    const Tokens capacity = problem_.capacity() * option.size;
+    if (is_plain_) return rule(option.tokens, capacity);
     double sum = 0;
     for (const ItemId item : problem_.items_of(static_cast<BundleId>(bundle))) {
-      sum += rule(problem_.tokens(size, item), problem_.capacity() * size);
+      sum += rule(problem_.tokens(option.size, item), capacity);
     }
     return sum;
   }
@@ -201,13 +197,13 @@ class StepBound {
     bool is_settled = false;  // the same at every later target
   };
 
-  Load load_of(std::size_t i, Nanoseconds limit, const ShareRule& rule) const {
+  Load load_of(std::size_t i, Nanoseconds limit) const {
     Load load;
     std::size_t k = begin_[i];
     for (; k < begin_[i + 1]; ++k) {
       const Option& option = options_[k];
       if (option.time > limit) continue;
-      const double part = share(i, option.size, rule);
+      const double part = share(i, option, rule_of(option));
       const double work = option.work + option.latency * part;
       load.work = std::min(load.work, work);
       load.share = std::min(load.share, option.size * part);
@@ -219,13 +215,13 @@ class StepBound {
     return load;
   }
 
-  Nanoseconds raise(Nanoseconds low, const ShareRule& rule) {
-    rule_ = rule;
+  Nanoseconds raise(Nanoseconds low, SizeRules rules) {
+    rules_ = std::move(rules);
     settled_.clear();
     unsettled_.clear();
     settled_sum_ = {.work = 0, .share = 0, .area = 0};
     for (std::size_t i = 0; i < num_bundles(); ++i) {
-      const Load load = load_of(i, time_limit(low), rule);
+      const Load load = load_of(i, time_limit(low));
       if (load.is_settled) {
         settled_.push_back(load);
         settled_sum_.work += load.work;
@@ -241,7 +237,10 @@ class StepBound {
     const auto usual = static_cast<std::int32_t>(shares * (1 - slack) / problem_.num_ranks());
     for (std::int32_t few = usual; few <= usual + 1; ++few) {
       const double density = few == 0 ? 0 : critical_density(low, few);
-      low = smallest(low, [&](Nanoseconds target) { return slots_fit(target, few, density); });
+      double dense = 0;
+      for (const Load& load : settled_) dense += std::max(0.0, load.work - density * load.share);
+      low =
+          smallest(low, [&](Nanoseconds target) { return slots_fit(target, few, density, dense); });
     }
     return smallest(low, [&](Nanoseconds target) { return cover_fits(target); });
   }
@@ -249,7 +248,7 @@ class StepBound {
   Load sum_at(Nanoseconds target) const {
     Load sum = settled_sum_;
     for (const std::size_t i : unsettled_) {
-      const Load load = load_of(i, time_limit(target), rule_);
+      const Load load = load_of(i, time_limit(target));
       sum.work += load.work;
       sum.share += load.share;
       sum.area += load.area;
@@ -274,7 +273,7 @@ class StepBound {
       shares += load.share;
     };
     for (const Load& load : settled_) add(load);
-    for (const std::size_t i : unsettled_) add(load_of(i, target, rule_));
+    for (const std::size_t i : unsettled_) add(load_of(i, target));
     if (shares < all) return even;
     std::sort(dense.begin(), dense.end(),
               [](const Load& a, const Load& b) { return a.work * b.share > b.work * a.share; });
@@ -286,16 +285,15 @@ class StepBound {
     return even;
   }
 
-  bool slots_fit(Nanoseconds target, std::int32_t few, double density) const {
+  // Shares of v do at most density * v + dense of the work: the fractional knapsack's dual. `dense`
+  // comes with that of the settled bundles.
+  bool slots_fit(Nanoseconds target, std::int32_t few, double density, double dense) const {
     const double time = static_cast<double>(target);
     const double ranks = problem_.num_ranks();
     const double many_work = std::max(0.0, time - (few + 1) * fixed_);
     double work = settled_sum_.work;
-    // Shares of v do at most density * v + dense of the work: the fractional knapsack's dual.
-    double dense = 0;
-    for (const Load& load : settled_) dense += std::max(0.0, load.work - density * load.share);
     for (const std::size_t i : unsettled_) {
-      const Load load = load_of(i, target, rule_);
+      const Load load = load_of(i, target);
       if (load.work == infinite) return false;
       work += load.work;
       dense += std::max(0.0, load.work - density * load.share);
@@ -336,8 +334,9 @@ class StepBound {
         const double scaled = (steps + 1) * static_cast<double>(option.cost) /
                               (time - static_cast<double>(option.time - option.cost)) * (1 - 1e-9);
         const double by_time = std::min(1.0, std::floor(scaled) / steps);
-        const double by_tokens = share(i, option.size, rule_);
-        const double part = rule_.kind == ShareRule::Kind::volume ? by_time : by_tokens;
+        const double by_tokens = share(i, option, rule_of(option));
+        const bool is_volume = rule_of(option).kind == ShareRule::Kind::volume;
+        const double part = is_volume ? by_time : by_tokens;
         work = std::min(work, option.work + option.latency * part);
         slots = std::min(slots, option.size * part);
       }
@@ -388,53 +387,59 @@ class StepBound {
     return least;
   }
 
-  // The rules that make the micro-batches cost most, after the volume.
-  std::vector<ShareRule> best_rules(Nanoseconds target) const {
-    using Kind = ShareRule::Kind;
-    std::vector<ShareRule> rules;
-    for (const double edge : {0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5}) {
-      rules.push_back({.kind = Kind::threshold, .value = edge});
-    }
-    for (const double steps : {1, 2, 3, 4, 5}) {
-      rules.push_back({.kind = Kind::steps, .value = steps});
-    }
+  // The rules that make the micro-batches cost most, after the volume: the best of each size, and
+  // the best for all.
+  std::vector<SizeRules> best_rules(Nanoseconds target) const {
     const Nanoseconds limit = time_limit(target);
-    const auto demand = [&](const ShareRule& rule) {
-      double sum = 0;
+    std::vector<const Option*> first_in_time(num_bundles(), nullptr);
+    for (std::size_t i = 0; i < num_bundles(); ++i) {
+      std::size_t k = begin_[i];
+      while (k < begin_[i + 1] && options_[k].time > limit) ++k;
+      if (k < begin_[i + 1]) first_in_time[i] = &options_[k];
+    }
+    SizeRules mixed = everywhere({});
+    std::vector<double> most(mixed.size(), 0);  // of each size
+    ShareRule best;
+    double best_sum = 0;
+    double usual = 0;
+    for (const ShareRule& rule : share_rules()) {
+      std::vector<double> demand(mixed.size(), 0);
       for (std::size_t i = 0; i < num_bundles(); ++i) {
-        for (std::size_t k = begin_[i]; k < begin_[i + 1]; ++k) {
-          if (options_[k].time > limit) continue;
-          sum += options_[k].size * share(i, options_[k].size, rule);
-          break;
-        }
+        const Option* option = first_in_time[i];
+        if (option == nullptr) continue;
+        demand[static_cast<std::size_t>(option->size)] += option->size * share(i, *option, rule);
       }
-      return sum;
-    };
-    const double usual = demand({});
-    std::vector<std::pair<double, ShareRule>> ranked;
-    for (const ShareRule& rule : rules) {
-      const double sum = demand(rule);
-      if (sum > usual) ranked.emplace_back(-sum, rule);
+      double sum = 0;
+      for (std::size_t size = 0; size < mixed.size(); ++size) {
+        sum += demand[size];
+        if (demand[size] <= most[size]) continue;
+        most[size] = demand[size];
+        mixed[size] = rule;
+      }
+      if (rule.kind == ShareRule::Kind::volume) usual = sum;
+      if (sum <= best_sum) continue;
+      best_sum = sum;
+      best = rule;
     }
-    std::stable_sort(ranked.begin(), ranked.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
-    std::vector<ShareRule> best;
-    for (std::size_t i = 0; i < std::min<std::size_t>(2, ranked.size()); ++i) {
-      best.push_back(ranked[i].second);
-    }
-    return best;
+    std::vector<SizeRules> rules;
+    const double mixed_sum = std::accumulate(most.begin(), most.end(), 0.0);
+    if (mixed_sum > usual) rules.push_back(std::move(mixed));
+    if (best.kind != ShareRule::Kind::volume && best_sum < mixed_sum)
+      rules.push_back(everywhere(best));
+    return rules;
   }
 
   const Problem& problem_;
   double fixed_;
+  bool is_plain_;     // every bundle is one item
   double speed_ = 0;  // of all ranks
   double fastest_speed_ = 1;
   std::vector<std::size_t> begin_;  // of the options of each bundle
   std::vector<Option> options_;
   Nanoseconds item_ = 0;       // the slowest bundle at its fastest
   Nanoseconds item_area_ = 0;  // a first bound
-  // Of the rule at hand:
-  ShareRule rule_;
+  // Of the rules at hand:
+  SizeRules rules_;
   std::vector<Load> settled_;
   std::vector<std::size_t> unsettled_;
   Load settled_sum_;

@@ -13,4 +13,8 @@ namespace isochron {
 [[nodiscard]] Draft search_step(const Problem& problem, Nanoseconds bound, std::int64_t work,
                                 std::int32_t min_slots = 0);
 
+// The same from a step that is known: that one, if nothing shorter is found.
+[[nodiscard]] Draft improve_step(const Problem& problem, Nanoseconds bound, std::int64_t work,
+                                 Draft known);
+
 }  // namespace isochron

@@ -16,7 +16,8 @@
 // ways up, so the d dearest of those are the most that the path can miss, and no slot is missed
 // twice, since k is not after j. Where the largest slots are few, this is what makes 1F1B wait.
 // A rise at one k and a fall at one j count for all such paths, so that weighted means of them
-// bound the longest.
+// bound the longest. What is missed before k and what after j cannot be the same slots:
+// split_bound.cpp.
 
 #include "isochron/simulate/order_bound.h"
 
@@ -27,6 +28,7 @@
 
 #include "isochron/core/int128.h"
 #include "isochron/simulate/journey_bound.h"
+#include "isochron/simulate/split_bound.h"
 
 namespace isochron {
 
@@ -283,7 +285,7 @@ std::vector<Weights> mean_weights(const Side& down, const Side& up) {
 // With G the longest path, G >= rise + fall for every pair that a path has. For one slot r and
 // weights d <= u, u G >= d (rise_r + fall_r) + (u - d) (rise + fall_r) with the best rise beside r:
 // the first two parts are the joint gain of r.
-Int128 turn_gain(const Side& down, const Side& up, std::size_t depth, bool is_deepest) {
+Int128 turn_gain(const Side& down, const Side& up, std::size_t depth, bool is_joint) {
   const Index by_way_down = ascending(down.ways);
   const Index by_way_up = ascending(up.ways);
   const auto rises = gains(down, by_way_down, depth);
@@ -295,7 +297,7 @@ Int128 turn_gain(const Side& down, const Side& up, std::size_t depth, bool is_de
   Index slots(rises.size());
   std::iota(slots.begin(), slots.end(), std::size_t{0});
   for (const std::size_t slot : slots) best = std::max(best, rise_beside[slot] + falls[slot]);
-  if (!is_deepest) return best;
+  if (!is_joint) return best;
 
   constexpr std::size_t max_slots = 32;  // joint gains take O(slots) each; the top ones decide
   for (const Weights& weights : mean_weights(down, up)) {
@@ -317,7 +319,8 @@ Int128 turn_gain(const Side& down, const Side& up, std::size_t depth, bool is_de
   return best;
 }
 
-Int128 turn_bound(const ChunkTable& table, const PipelineShape& shape) {
+// Joint gains, of the deepest turn, take the longest.
+Int128 turn_bound(const ChunkTable& table, const PipelineShape& shape, bool is_joint) {
   const std::size_t num_slots = table.num_slots();
   const std::int32_t last = shape.stages - 1;
   Sizes heads(num_slots, 0), tails(num_slots, 0);
@@ -352,24 +355,38 @@ Int128 turn_bound(const ChunkTable& table, const PipelineShape& shape) {
     const auto depth = static_cast<std::size_t>(last - stage);
     if (depth > num_slots && stage > 0) continue;
     bound = std::max(bound, sum(turn_up.missed) + sum(turn_down.missed) + min_ends(heads, tails) +
-                                turn_gain(turn_down, turn_up, depth, stage == 0));
+                                turn_gain(turn_down, turn_up, depth, is_joint && stage == 0));
   }
   return bound + Int128{shape.transfer_ns} * 2 * last;
 }
 
+Int128 bound_of(const ChunkTable& table, const PipelineShape& shape, Pass pass, bool is_joint) {
+  const Int128 bound = std::max(slot_bound(table, shape, pass), stages_bound(table, shape, pass));
+  if (shape.stages == 1) return bound;
+  if (shape.virtual_ > 1) {
+    return pass == Pass::train ? std::max(bound, journey_bound(table.rows(), shape)) : bound;
+  }
+  return std::max(bound, pass == Pass::train ? turn_bound(table, shape, is_joint)
+                                             : forward_bound(table, shape));
+}
+
 }  // namespace
 
-Nanoseconds order_bound(std::span<const PassCost> costs, const PipelineShape& shape, Pass pass) {
+Nanoseconds order_bound(std::span<const PassCost> costs, const PipelineShape& shape, Pass pass,
+                        std::int64_t max_work) {
   if (costs.empty()) return 0;
   const ChunkTable table(costs, shape);
-  Int128 bound = std::max(slot_bound(table, shape, pass), stages_bound(table, shape, pass));
-  if (shape.virtual_ > 1 && pass == Pass::train) {
-    bound = std::max(bound, journey_bound(table.rows(), shape));
-  } else if (shape.virtual_ == 1 && shape.stages > 1) {
-    bound = std::max(bound,
-                     pass == Pass::train ? turn_bound(table, shape) : forward_bound(table, shape));
+  Int128 bound = bound_of(table, shape, pass, true);
+  const bool can_split = pass == Pass::train && shape.virtual_ == 1 && shape.shares.empty();
+  if (can_split && shape.stages > 1 && max_work > 0) {
+    bound = std::max<Int128>(bound, split_bound(table.rows(), shape, max_work));
   }
   return clamped(bound);
+}
+
+Nanoseconds quick_order_bound(std::span<const PassCost> costs, const PipelineShape& shape,
+                              Pass pass) {
+  return costs.empty() ? 0 : clamped(bound_of(ChunkTable(costs, shape), shape, pass, false));
 }
 
 }  // namespace isochron

@@ -1,11 +1,13 @@
 #include "isochron/simulate/order_microbatches.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "isochron/simulate/order_bound.h"
 #include "isochron/simulate/order_memory.h"
 #include "isochron/simulate/order_search.h"
 #include "isochron/simulate/pipeline_time.h"
+#include "isochron/simulate/pipeline_waves.h"
 #include "isochron/simulate/step_player.h"
 
 namespace isochron {
@@ -23,20 +25,55 @@ MicrobatchOrder result_of(FoundOrder found, Nanoseconds lower_bound_ns) {
           .lower_bound_ns = found.is_best ? found.score.time_ns : lower_bound_ns};
 }
 
-std::int64_t num_evaluations(std::int64_t max_work, std::int64_t num_operations) {
-  return max_work / std::max<std::int64_t>(1, num_operations);
+std::int64_t num_operations(const PipelineShape& shape, Pass pass, std::size_t num_visitors) {
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(num_visitors) * shape.num_chunks() *
+                                       (pass == Pass::train ? 2 : 1));
 }
 
-std::int64_t num_operations(const PipelineShape& shape, Pass pass, std::size_t num_visitors) {
-  return static_cast<std::int64_t>(num_visitors) * shape.num_chunks() *
-         (pass == Pass::train ? 2 : 1);
-}
+// Orders of the micro-batches of one pipeline.
+class PipelineRule final : public OrderRule {
+ public:
+  PipelineRule(const ChunkCosts& rows, const PipelineShape& shape, Pass pass,
+               const PipelineMemory* memory, std::int64_t max_bytes)
+      : rows_(rows), memory_(memory), max_bytes_(max_bytes) {
+    const std::size_t num_slots = rows.num_rows();
+    if (PipelineWaves::can_time(rows, shape, pass)) {
+      waves_.emplace(rows, shape);
+    } else {
+      time_.emplace(shape, static_cast<std::int32_t>(num_slots), pass);
+    }
+    work_per_order_ = num_operations(shape, pass, num_slots);
+  }
+
+  OrderScore score(std::span<const std::int32_t> order) override {
+    ++num_orders_;
+    return {.excess_bytes = max_bytes_ == 0 ? 0
+                                            : std::max<std::int64_t>(
+                                                  0, memory_->peak_bytes(order) - max_bytes_),
+            .time_ns = waves_ ? waves_->makespan(order) : time_->makespan(rows_, order)};
+  }
+
+  // Besides what is simulated an order takes as long as an operation for every fourth slot.
+  std::int64_t work() const override {
+    const auto num_slots = static_cast<std::int64_t>(rows_.num_rows());
+    return waves_ ? waves_->num_operations() + num_orders_ * (num_slots / 4 + 1)
+                  : num_orders_ * work_per_order_;
+  }
+
+ private:
+  const ChunkCosts& rows_;
+  const PipelineMemory* memory_;  // none: no limit
+  std::int64_t max_bytes_;
+  std::optional<PipelineWaves> waves_;
+  std::optional<PipelineTime> time_;
+  std::int64_t work_per_order_ = 1;
+  std::int64_t num_orders_ = 0;
+};
 
 }  // namespace
 
 MicrobatchOrder order_microbatches(std::span<const PipelineItem> items, const PipelineShape& shape,
                                    const OrderOptions& options) {
-  PipelineTime time(shape, static_cast<std::int32_t>(items.size()), options.pass);
   ChunkCosts rows(shape);
   std::vector<PassCost> costs;
   std::vector<Nanoseconds> sizes;
@@ -47,26 +84,23 @@ MicrobatchOrder order_microbatches(std::span<const PipelineItem> items, const Pi
     sizes.push_back(item.cost.forward + item.cost.backward);
     bytes.push_back(item.activation_bytes);
   }
-  const Nanoseconds lower_bound_ns = order_bound(costs, shape, options.pass);
+  const Nanoseconds lower_bound_ns =
+      options.bound_work > 0 ? order_bound(costs, shape, options.pass, options.bound_work)
+                             : quick_order_bound(costs, shape, options.pass);
 
-  const PipelineMemory memory(shape, options.pass, bytes);
   const std::int64_t max_bytes = options.max_activation_bytes;
   const bool is_limited = max_bytes > 0;
-  if (is_limited && memory.lower_bound() > max_bytes) {
+  std::optional<PipelineMemory> memory;
+  if (is_limited) memory.emplace(shape, options.pass, bytes);
+  if (is_limited && memory->lower_bound() > max_bytes) {
     return {.status = Status::infeasible, .lower_bound_ns = lower_bound_ns};
   }
-  const OrderRule rule = [&](std::span<const std::int32_t> order) {
-    return OrderScore{
-        .excess_bytes =
-            is_limited ? std::max<std::int64_t>(0, memory.peak_bytes(order) - max_bytes) : 0,
-        .time_ns = time.makespan(rows, order)};
-  };
-  const std::int64_t work = num_operations(shape, options.pass, items.size());
+  PipelineRule rule(rows, shape, options.pass, memory ? &*memory : nullptr, max_bytes);
   const auto start = is_limited ? spread_order(bytes, static_cast<std::size_t>(shape.stages))
                                 : std::vector<std::int32_t>{};
   return result_of(find_order({.sizes = sizes,
                                .lower_bound_ns = lower_bound_ns,
-                               .max_evaluations = num_evaluations(options.max_work, work),
+                               .max_work = options.max_work,
                                .start = start},
                               rule),
                    lower_bound_ns);
@@ -100,7 +134,7 @@ Nanoseconds slots_bound(const StepPlayer& player) {
       const PlayedGroup* group = player.find_group(rank, slot);
       if (group != nullptr) costs.push_back(group->cost);
     }
-    bound = std::max(bound, order_bound(costs, player.shape(), player.pass()));
+    bound = std::max(bound, quick_order_bound(costs, player.shape(), player.pass()));
   }
   return bound;
 }
@@ -113,6 +147,32 @@ std::int64_t peak_bytes_bound(const StepPlayer& player, std::int32_t rank) {
   }
   return PipelineMemory(player.shape(), player.pass(), bytes).lower_bound();
 }
+
+// Orders of the slots of a plan.
+class SlotsRule final : public OrderRule {
+ public:
+  SlotsRule(StepPlayer& player, std::int64_t max_bytes, std::int64_t work_per_order)
+      : player_(player), max_bytes_(max_bytes), work_per_order_(work_per_order) {}
+
+  OrderScore score(std::span<const std::int32_t> order) override {
+    ++num_orders_;
+    std::int64_t excess = 0;
+    for (std::int32_t rank = 0; max_bytes_ > 0 && rank < player_.num_ranks(); ++rank) {
+      excess = std::max(excess, player_.peak_bytes(rank, order) - max_bytes_);
+    }
+    return {.excess_bytes = excess,
+            .time_ns = player_.play(order, [](const PipelineOperation&, const PlayedGroup&,
+                                              Nanoseconds, Nanoseconds) {})};
+  }
+
+  std::int64_t work() const override { return num_orders_ * work_per_order_; }
+
+ private:
+  StepPlayer& player_;
+  std::int64_t max_bytes_;  // 0: no limit
+  std::int64_t work_per_order_;
+  std::int64_t num_orders_ = 0;
+};
 
 }  // namespace
 
@@ -138,25 +198,15 @@ MicrobatchOrder order_slots(const StepPlan& plan, std::int64_t max_work) {
       return {.status = Status::infeasible, .lower_bound_ns = lower_bound_ns};
     }
   }
-  const OrderRule rule = [&](std::span<const std::int32_t> order) {
-    std::int64_t excess = 0;
-    for (std::int32_t rank = 0; max_bytes > 0 && rank < player.num_ranks(); ++rank) {
-      excess = std::max(excess, player.peak_bytes(rank, order) - max_bytes);
-    }
-    return OrderScore{.excess_bytes = excess,
-                      .time_ns = player.play(order, [](const PipelineOperation&, const PlayedGroup&,
-                                                       Nanoseconds, Nanoseconds) {})};
-  };
-  const std::int64_t work = num_operations(player.shape(), player.pass(), num_visitors);
+  SlotsRule rule(player, max_bytes, num_operations(player.shape(), player.pass(), num_visitors));
   const auto start = max_bytes > 0
                          ? spread_order(bytes, static_cast<std::size_t>(player.shape().stages))
                          : std::vector<std::int32_t>{};
-  return result_of(find_order({.sizes = sizes,
-                               .lower_bound_ns = lower_bound_ns,
-                               .max_evaluations = num_evaluations(max_work, work),
-                               .start = start},
-                              rule),
-                   lower_bound_ns);
+  return result_of(
+      find_order(
+          {.sizes = sizes, .lower_bound_ns = lower_bound_ns, .max_work = max_work, .start = start},
+          rule),
+      lower_bound_ns);
 }
 
 }  // namespace isochron

@@ -2,7 +2,6 @@
 
 #include <compare>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -18,7 +17,13 @@ struct OrderScore {
   auto operator<=>(const OrderScore&) const = default;
 };
 
-using OrderRule = std::function<OrderScore(std::span<const std::int32_t> order)>;
+// Judges orders, and counts what that takes.
+class OrderRule {
+ public:
+  virtual ~OrderRule() = default;
+  [[nodiscard]] virtual OrderScore score(std::span<const std::int32_t> order) = 0;
+  [[nodiscard]] virtual std::int64_t work() const = 0;  // so far
+};
 
 struct FoundOrder {
   std::vector<std::int32_t> order = {};  // what each slot runs
@@ -29,15 +34,15 @@ struct FoundOrder {
 struct OrderQuestion {
   std::span<const Nanoseconds> sizes;  // of the things to order: roughly what each takes
   Nanoseconds lower_bound_ns = 0;      // no order takes less
-  // Calls of the rule. At most these, but the input and small_ends() are always judged.
-  std::int64_t max_evaluations = 0;
+  // Of the rule. About as much, but the input and small_ends() are always judged.
+  std::int64_t max_work = 0;
   std::span<const std::int32_t> start = {};  // one more order to begin with, if it is the best
 };
 
 // Searches for the order of things with the least score, never worse than 0, 1, 2, .. and than
 // small_ends(sizes). Tries all orders of up to six things if the budget holds them. Gives up before
 // the end of the budget when it finds no more. Equal inputs give equal orders on every machine.
-[[nodiscard]] FoundOrder find_order(const OrderQuestion& question, const OrderRule& rule);
+[[nodiscard]] FoundOrder find_order(const OrderQuestion& question, OrderRule& rule);
 
 // An order in which any `width` consecutive things have about the same sum: the largest come first
 // in every width-th place, the next largest behind them, and so on, in turn from either end.

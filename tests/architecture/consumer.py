@@ -22,7 +22,8 @@ def main():
         subprocess.run([cmake, "-G", "Ninja", "-S", source, "-B", consumer, *options], check=True)
         subprocess.run([cmake, "--build", consumer], check=True)
         subprocess.run([consumer / "consumer"], check=True)
-        subprocess.run([prefix / "bin" / "isochron", "--version"], check=True)
+        for program in ["isochron", "isochron-engine"] if torch else ["isochron"]:
+            subprocess.run([prefix / "bin" / program, "--version"], check=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Breaks the engine in ways that a step could be wrong, and expects the tests to notice each.
 
-    mutations.py BUILD [--jobs N] [--only TEXT]
+    mutations.py BUILD [--jobs N] [--only TEXT ..]
 
 Works on a copy of the tree in BUILD/mutated, which is built like BUILD. Each mutation replaces one
 stretch of a source; the tests of the execution, which compare plans with the plain reference, must
@@ -165,7 +165,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", nargs="+", default=[""], help="those whose names hold one of these")
     arguments = parser.parse_args()
     tree = arguments.build.resolve() / "mutated"
     copy_tree(tree)
@@ -179,7 +179,7 @@ def main():
 
     num_survivors = 0
     for mutation in MUTATIONS:
-        if arguments.only not in mutation.what:
+        if not any(text in mutation.what for text in arguments.only):
             continue
         path = tree / "isochron" / mutation.file
         text = path.read_text()

@@ -14,6 +14,7 @@
 #include "isochron/check/check.h"
 #include "isochron/plan/baselines.h"
 #include "isochron/plan/plan.h"
+#include "isochron/plan/rank_room.h"
 #include "isochron/plan/slot_profile.h"
 #include "isochron/simulate/pipeline_time.h"
 #include "tests/plan/tiny_question.h"
@@ -365,6 +366,109 @@ TEST(PipelineBound, HoldsForEveryPlanOfFewSequences) {
   }
   EXPECT_LE(sum / num_plans, 1.02);
   EXPECT_LE(worst, 1.5);
+}
+
+TEST(PipelineBound, HoldsForEveryPlanOfOneRankWhoseLongestSequenceStandsOut) {
+  for (std::uint64_t seed = 0; seed < num_asked(120); ++seed) {
+    Random random(seed);
+    StepQuestion question;
+    question.topology = {.ranks = 1,
+                         .capacity = 1'000'000,
+                         .pipeline = {.stages = static_cast<std::int32_t>(random.between(2, 5))}};
+    question.cost = simple_cost();
+    question.cost.forward_share = std::vector{0.2, 1.0 / 3, 0.45, 0.5, 0.7}[random.below(5)];
+    question.cost.microbatch_ns = static_cast<double>(random.below(2) * random.between(0, 9000));
+    const auto count = static_cast<std::size_t>(random.between(2, 6));
+    const Tokens longest = random.between(2'000, 40'000);
+    question.batch.lengths = {longest};
+    while (question.batch.lengths.size() < count) {
+      question.batch.lengths.push_back(random.between(1, random.below(2) == 0 ? longest : 1'000));
+    }
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << question);
+    const StepPlan plan =
+        checked_plan(question.batch, question.topology, question.cost, question.options);
+    EXPECT_LE(plan.lower_bound_ns, best_of_all(question, static_cast<std::int32_t>(count)));
+  }
+}
+
+TEST(PipelineBound, SeesThatTheLastOfTheLongestSlotsIsLate) {
+  // Two stages, work of 1.2 million on one rank, of which the longest sequence has 100,000 forward
+  // and 200,000 backward. Whatever comes after it has shorter forwards: a path with its backward
+  // meets all but one of these, and takes (1,200,000 + 200,000 - 100,000) / 2. Roundings are less
+  // than a nanosecond for each of 31 sequences and some slots.
+  std::vector<Tokens> lengths(30, 10'000);
+  lengths.push_back(100'000);
+  const StepPlan plan =
+      checked_plan(batch_of(lengths), {.ranks = 1, .capacity = 100'000, .pipeline = {.stages = 2}},
+                   simple_cost(), {.context = "static:1"});
+  EXPECT_GE(plan.lower_bound_ns, 650'000 - 100);
+}
+
+TEST(PipelineBound, SeesThatLittleWorkCannotHideALongSlot) {
+  // Four stages and a sequence with 100,000 forward and 200,000 backward among work of 500,000. All
+  // that is left, 200,000, has forwards of a third of it and backwards of two thirds: together a
+  // path down and up with the long one misses no more, and takes (500,000 + 3 * 300,000 - 200,000)
+  // / 4 or more; a rank without that slot would have to leave it out.
+  std::vector<Tokens> lengths(20, 10'000 / 3);
+  lengths.push_back(100'000);
+  const StepPlan plan =
+      checked_plan(batch_of(lengths), {.ranks = 1, .capacity = 100'000, .pipeline = {.stages = 4}},
+                   simple_cost(), {.context = "static:1"});
+  EXPECT_GE(plan.lower_bound_ns, 275'000);
+}
+
+// Slots that hide a long one best: rising and falling as steeply as a path that gains no more than
+// `rise` and `fall` on either side allows, in units of the longest forward and backward.
+std::vector<Nanoseconds> smooth_slots(std::size_t depth, double forward_share, double rise,
+                                      double fall) {
+  const auto side = [&](double ratio, double gain) {
+    std::vector<double> sizes;  // from the end to the middle
+    while (sizes.size() < 60 && (sizes.empty() || sizes.back() < 0.999)) {
+      double window = 0;
+      for (std::size_t i = 0; i < std::min(depth, sizes.size()); ++i) {
+        window += sizes[sizes.size() - 1 - i];
+      }
+      sizes.push_back(std::min(1.0, (gain + window / static_cast<double>(depth)) / ratio));
+    }
+    return sizes;
+  };
+  const double ratio = (1 - forward_share) / forward_share;
+  std::vector<double> sizes = side(1 / ratio, rise);
+  const std::vector<double> falling = side(ratio, fall);
+  sizes.insert(sizes.end(), falling.rbegin(), falling.rend());
+  std::vector<Nanoseconds> slots;
+  for (const double size : sizes) slots.push_back(std::llround(size * 3e9));
+  return slots;
+}
+
+TEST(RankRoom, HoldsWhatEveryPipelineDoes) {
+  double least = 2;  // room over work
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Random random(seed);
+    const PipelineShape shape = {.stages = static_cast<std::int32_t>(random.between(2, 7))};
+    const double forward_share = 0.15 + 0.3 * random.unit();
+    const double ratio = (1 - forward_share) / forward_share;
+    std::vector<Nanoseconds> slots =
+        smooth_slots(static_cast<std::size_t>(shape.stages - 1), forward_share,
+                     0.02 + 0.3 * random.unit(), (ratio - 1) * (1 + 0.4 * random.unit()));
+    if (seed % 3 == 0) slots.resize(1 + random.below(slots.size()));
+    std::vector<PassCost> passes;
+    Nanoseconds work = 0;
+    for (const Nanoseconds slot : slots) {
+      passes.push_back(split_cost(slot, forward_share));
+      work += slot;
+    }
+    const auto count = static_cast<std::int32_t>(slots.size());
+    const double time = static_cast<double>(
+        PipelineTime(shape, count, Pass::train).makespan(passes) * shape.stages);
+    const RankRoom room(shape, Pass::train, forward_share, 0);
+    const auto longest = static_cast<double>(*std::max_element(slots.begin(), slots.end()));
+    const double area = room.area(time + room.lost(), longest);
+    EXPECT_GE(area, static_cast<double>(work));
+    least = std::min(least, area / static_cast<double>(work));
+  }
+  EXPECT_LT(least, 1.02);
 }
 
 TEST(SlotProfile, ShortEndsBeatEqualSlots) {

@@ -24,7 +24,7 @@ struct Aim {
 constexpr Aim exact = {1, 1};
 constexpr Aim nearly_exact = {1.0005, 1.005};
 constexpr Aim nested = {1.003, 1.2};     // groups that nest, whose members alone wait
-constexpr Aim crossing = {1.01, 1.25};   // groups of any size, which cross each other
+constexpr Aim crossing = {1.001, 1.04};  // groups of any size, which cross each other
 constexpr Aim lockstep = {1.006, 1.3};   // all ranks wait after every slot
 constexpr Aim restricted = {1.01, 1.5};  // further rules
 constexpr Aim pipelined = {1.003, 1.1};

@@ -98,6 +98,33 @@ TEST(PlanProperties, GroupsOfAnySizeAreSeldomSlowerThanAlignedOnes) {
   comparison.expect(100, 0.2, 0.99, 1.3);
 }
 
+// Aligned groups are groups of any size: where all ranks wait for each other the search begins with
+// the best aligned slots.
+TEST(PlanProperties, SlotsOfAnySizeAreNeverSlowerThanAlignedOnes) {
+  int num_pairs = 0;
+  for (std::uint64_t seed = 0; seed < num_asked(1500); ++seed) {
+    StepQuestion question = random_step_question(seed);
+    question.options.sync = Sync::microbatch;
+    question.options.counts = Counts::equal;
+    question.topology.pipeline = {};
+    question.options.keep_groups = KeepGroups::none;
+    question.options.oversize = Oversize::widen;
+    question.options.short_ = Short::empty;
+    question.options.balance = true;
+    question.options.context = "dynamic";
+    const StepPlan aligned = answer(question);
+    question.options.context = "dynamic:any";
+    const StepPlan any = answer(question);
+    if (!has_plan(aligned)) continue;
+    ++num_pairs;
+    EXPECT_LE(any.predicted_step_ns, aligned.predicted_step_ns)
+        << "seed " << seed << ": " << question;
+  }
+  if (!is_sampled) {
+    EXPECT_GE(num_pairs, 500);
+  }
+}
+
 TEST(PlanProperties, DynamicSizesAreSeldomSlowerThanStaticOnes) {
   Comparison comparison;
   for (std::uint64_t seed = 0; seed < num_asked(150); ++seed) {

@@ -121,6 +121,17 @@ TEST(Plan, PutsLongBesideLongWhereAllRanksWaitForASlot) {
   EXPECT_EQ(plan.status, Status::optimal);
 }
 
+// Two sequences of six tokens never share a micro-batch of ten: the bound knows that, by volume
+// there were room for more.
+TEST(Plan, CountsSlotsByWhatCanShareThem) {
+  CostModel cost = token_cost;
+  cost.microbatch_ns = 100;
+  const StepPlan plan = plan_of(batch_of(std::vector<Tokens>(40, 6)), {.ranks = 2, .capacity = 10},
+                                {.sync = Sync::microbatch}, cost);
+  EXPECT_EQ(plan.predicted_step_ns, 20 * 106);
+  EXPECT_EQ(plan.status, Status::optimal);
+}
+
 TEST(Plan, SharesALongSequenceAmongTheRanksItNeeds) {
   const StepPlan plan =
       plan_of(batch_of({40}), {.ranks = 4, .capacity = 10}, {.context = "dynamic"});

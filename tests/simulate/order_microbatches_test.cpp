@@ -115,8 +115,8 @@ TEST(OrderMicrobatches, ClosesHalfOfTheGapBetweenSmallEndsAndTheBound) {
   double fixed_gap = 0;
   double found_gap = 0;
   for (const double sigma : {0.5, 1.0}) {
-    for (const std::int32_t num_slots : {16, 32}) {
-      for (const std::int32_t stages : {4, 8}) {
+    for (const std::int32_t num_slots : {16, 32, 64}) {
+      for (const std::int32_t stages : {4, 8, 16}) {
         for (std::uint64_t seed = 0; seed < 3; ++seed) {
           const PipelineShape shape = {.stages = stages};
           const auto costs = lognormal_costs(seed, num_slots, sigma);
@@ -131,7 +131,7 @@ TEST(OrderMicrobatches, ClosesHalfOfTheGapBetweenSmallEndsAndTheBound) {
       }
     }
   }
-  EXPECT_LT(found_gap, fixed_gap / 2);
+  EXPECT_LT(found_gap, fixed_gap * 0.4);
 }
 
 TEST(OrderMicrobatches, NeedsNoSearchWhereTheBoundIsMet) {

@@ -92,7 +92,7 @@ def values_of(values: Any) -> Any:
     return values
 
 
-def whole_costs(values: Any) -> np.ndarray:
+def whole_costs(values: Any) -> np.ndarray[Any, Any]:
     """The values as 64-bit integers: as they are if whole, else times a power of two.
 
     The planner compares whole numbers. Fractions keep as many bits as a total of 2^61 leaves.

@@ -195,7 +195,7 @@ def restore_dynamic_batch(data: Any, batch_idx_list: list[list[int]]) -> Any:
     return torch.nested.as_nested_tensor([rows[i] for i in places], layout=torch.jagged)
 
 
-def _lengths(batch: Any) -> np.ndarray:
+def _lengths(batch: Any) -> np.ndarray[Any, Any]:
     """Real tokens of each row."""
     input_ids = batch["input_ids"]
     if input_ids.is_nested:

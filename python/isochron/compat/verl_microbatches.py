@@ -8,6 +8,7 @@ tells every rank the count or the error, and none waits for one that has raised.
 
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -30,8 +31,8 @@ class MicrobatchQuestion:
 class _Groups:
     """What moves: rows that stay together, in consecutive runs of equal size."""
 
-    tokens: np.ndarray
-    workloads: np.ndarray
+    tokens: np.ndarray[Any, Any]
+    workloads: np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class _Need:
 
 
 def best_microbatches(
-    lengths_of_rows: Callable[[], np.ndarray],
+    lengths_of_rows: Callable[[], np.ndarray[Any, Any]],
     question: MicrobatchQuestion,
     agreement: Agreement | None,
 ) -> list[list[int]]:
@@ -71,14 +72,14 @@ def best_microbatches(
     return [[group * size + i for group in part for i in range(size)] for part in parts]
 
 
-def _groups_of(lengths: np.ndarray, size: int) -> _Groups:
+def _groups_of(lengths: np.ndarray[Any, Any], size: int) -> _Groups:
     whole = len(lengths) // size * size
     rows = lengths[:whole].reshape(-1, size)
     # A row without a token takes the room of one.
     return _Groups(np.maximum(rows, 1).sum(axis=1), (24576 * rows + rows * rows).sum(axis=1))
 
 
-def _need_of(lengths: np.ndarray, groups: _Groups, question: MicrobatchQuestion) -> _Need:
+def _need_of(lengths: np.ndarray[Any, Any], groups: _Groups, question: MicrobatchQuestion) -> _Need:
     is_divided = len(lengths) % question.force_group_size == 0
     most = int(groups.tokens.max(initial=0))
     count = 0

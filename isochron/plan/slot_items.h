@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "isochron/plan/problem.h"
+
+namespace isochron {
+
+// A micro-batch without its place.
+struct PackedGroup {
+  std::int32_t place = 0;  // of its size in sizes()
+  std::int32_t size = 1;
+  Nanoseconds time = 0;  // with the fixed part
+  Tokens tokens = 0;
+  std::int32_t num_sequences = 0;
+  std::vector<ItemId> items = {};
+};
+
+struct PackedSlot {
+  std::vector<PackedGroup> groups = {};
+  Nanoseconds time = 0;
+  Nanoseconds room = 0;  // that groups may fill
+};
+
+// The sum over slots.
+[[nodiscard]] Nanoseconds total_time(const std::vector<PackedSlot>& slots);
+
+// What items cost on groups of every size, each at the cheapest place of its size. Every item is a
+// bundle and fits some size. A place is that of a size in sizes().
+class SlotItems {
+ public:
+  explicit SlotItems(const Problem& problem);
+
+  [[nodiscard]] const Problem& problem() const { return problem_; }
+  [[nodiscard]] std::size_t num_places() const { return prices_.size(); }
+
+  // All items, dearest first, and the place of each in that order.
+  [[nodiscard]] const std::vector<ItemId>& dearest() const { return dearest_; }
+  [[nodiscard]] std::int32_t position(ItemId item) const {
+    return position_[static_cast<std::size_t>(item)];
+  }
+  // Sums over the items, each on the smallest group that holds it.
+  [[nodiscard]] double total_area() const { return total_area_; }
+  [[nodiscard]] double total_tokens() const { return total_tokens_; }
+  // Of one item there.
+  [[nodiscard]] double least_area(ItemId item) const {
+    return least_area_[static_cast<std::size_t>(item)];
+  }
+  // The least cost of a token.
+  [[nodiscard]] double lightest() const { return lightest_; }
+
+  [[nodiscard]] Nanoseconds cost(std::size_t place, ItemId item) const {
+    return known(place, item).cost;
+  }
+  // Padded tokens.
+  [[nodiscard]] Tokens tokens(std::size_t place, ItemId item) const {
+    return known(place, item).tokens;
+  }
+  [[nodiscard]] Nanoseconds fixed(std::size_t place) const {
+    return problem_.price(prices_[place]).fixed;
+  }
+  [[nodiscard]] std::size_t smallest(ItemId item) const {
+    return static_cast<std::size_t>(smallest_[static_cast<std::size_t>(item)]);
+  }
+  // Place of the smallest size from `base` up that holds the item; num_places() if none does.
+  [[nodiscard]] std::size_t smallest_from(std::size_t base, ItemId item) const;
+  // Place of the smallest size from `base` up on which the item ends within the limit, or else of
+  // the fastest.
+  [[nodiscard]] std::size_t smallest_within(std::size_t base, Nanoseconds limit, ItemId item) const;
+  // Whether some size from `base` up holds every item.
+  [[nodiscard]] bool holds_all(std::size_t base) const;
+  // What traffic makes of the area of an item, on a larger group than it needs.
+  [[nodiscard]] double overhead(std::size_t place, ItemId item) const;
+
+  [[nodiscard]] PackedGroup group_at(std::size_t place) const;
+  void put(PackedGroup& group, ItemId item) const;
+
+ private:
+  struct Known {
+    Nanoseconds cost = -1;  // -1: not known
+    Tokens tokens = 0;
+  };
+
+  // Asked so often that it is kept close by.
+  [[nodiscard]] const Known& known(std::size_t place, ItemId item) const {
+    std::vector<Known>& row = known_[place];
+    if (row.empty()) row.resize(smallest_.size());
+    Known& result = row[static_cast<std::size_t>(item)];
+    if (result.cost < 0) {
+      result = {.cost = problem_.cost(prices_[place], item),
+                .tokens = problem_.tokens(problem_.sizes()[place], item)};
+    }
+    return result;
+  }
+
+  const Problem& problem_;
+  std::vector<PriceId> prices_;                    // of each size, at its cheapest place
+  mutable std::vector<std::vector<Known>> known_;  // by place and item
+  std::vector<std::int32_t> smallest_;  // place in sizes() of the smallest that holds an item
+  std::vector<double> least_area_;      // of each item, on that size
+  std::vector<ItemId> dearest_;
+  std::vector<std::int32_t> position_;  // of each item in dearest_
+  double total_area_ = 0;
+  double total_tokens_ = 0;
+  double lightest_ = 0;
+};
+
+}  // namespace isochron

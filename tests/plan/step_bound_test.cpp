@@ -1,0 +1,93 @@
+// What no step can beat, by hand; tests/plan/plan_oracle_test.cpp has it beside exhaustive search.
+
+#include <gtest/gtest.h>
+
+#include "isochron/core/random.h"
+#include "isochron/plan/bounds.h"
+#include "isochron/plan/share_rule.h"
+#include "isochron/plan/step_search.h"
+#include "tests/plan/tiny_question.h"
+#include "tests/support/num_instances.h"
+
+namespace isochron {
+namespace {
+
+Work singles(const std::vector<Tokens>& lengths) {
+  Work work;
+  work.lengths = lengths;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    work.items.push_back({SequenceId(static_cast<std::int32_t>(i))});
+    work.bundles.push_back({static_cast<ItemId>(i)});
+  }
+  return work;
+}
+
+// A nanosecond a token, 100 for a micro-batch, and 10 for a token that another rank must see.
+CostModel dear_microbatches() {
+  CostModel cost;
+  cost.linear_ns = 1;
+  cost.microbatch_ns = 100;
+  cost.context = {{.kind = ContextKind::all_gather_kv,
+                   .bytes_per_token = 10,
+                   .links = {{.max_ranks = 64, .gb_per_s = 1}}}};
+  return cost;
+}
+
+// Two sequences of 12 tokens need two ranks each and share no micro-batch of 20 tokens: 66 and 100
+// on both ranks, twice. Ten of 2 tokens fill a micro-batch of each rank: 10 and 100. The large ones
+// are seen by their number, the small ones by their volume.
+TEST(StepBound, EverySizeCountsItsMicrobatchesInItsOwnWay) {
+  const Topology topology{.ranks = 2, .capacity = 10};
+  const Problem problem(singles({12, 12, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}), topology,
+                        dear_microbatches(), resolved({.context = "dynamic"}, topology));
+  EXPECT_EQ(step_bound(problem), 442);
+  EXPECT_EQ(search_step(problem, 442, 10'000).time, 442);
+}
+
+TEST(StepBound, NoRuleSharesMoreThanAMicrobatch) {
+  Random random(3);
+  for (std::uint64_t trial = 0; trial < num_asked(3000); ++trial) {
+    const Tokens capacity = random.between(1, 60);
+    Tokens left = capacity;
+    std::vector<Tokens> filling;
+    while (left > 0) {
+      filling.push_back(random.between(1, left));
+      left -= filling.back();
+    }
+    for (const ShareRule& rule : share_rules()) {
+      double sum = 0;
+      for (const Tokens tokens : filling) sum += rule(tokens, capacity);
+      EXPECT_LE(sum, 1 + 1e-12) << "capacity " << capacity << ", value " << rule.value;
+    }
+  }
+}
+
+TEST(StepBound, NoStepIsShorter) {
+  for (std::uint64_t seed = 0; seed < num_asked(300); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Random random(seed);
+    const CostModel cost = random_cost(random);
+    const Topology topology{.ranks = static_cast<std::int32_t>(random.between(1, 16)),
+                            .capacity = 4096};
+    std::vector<Tokens> lengths;
+    const std::int64_t count = random.between(1, 80);
+    for (std::int64_t i = 0; i < count; ++i) {
+      lengths.push_back(
+          random_length(random, topology.capacity, topology.capacity * topology.ranks * 3 / 4));
+    }
+    for (const char* context : {"dynamic", "dynamic:any"}) {
+      const Problem problem(singles(lengths), topology, cost,
+                            resolved({.context = context}, topology));
+      bool is_possible = true;
+      for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+        is_possible = is_possible && problem.smallest_place(bundle) < problem.sizes().size();
+      }
+      if (!is_possible) continue;
+      const Nanoseconds bound = step_bound(problem);
+      EXPECT_GE(search_step(problem, bound, 50'000).time, bound) << context;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace isochron
