@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "isochron/core/random.h"
-#include "isochron/plan/bundle_pairs.h"
 #include "isochron/plan/cooling.h"
+#include "isochron/plan/tight_sets.h"
 
 namespace isochron {
 
@@ -46,21 +46,21 @@ class PartitionSearch {
     constexpr double hot = 0.05;
     constexpr double cool = 0.005;
     constexpr double cold = 0.0015;
-    const bool has_pairs = level_ == 1;
+    const bool has_tight = level_ == 1;
     if (deal({})) {
       note();
-      if (!has_pairs) anneal(num_trials / 3, hot);
+      if (!has_tight) anneal(num_trials / 3, hot);
     }
-    if (has_pairs) {
-      for (const auto& [promised, pairs] : promising_pairs()) {
-        if (!deal(pairs)) continue;
+    if (has_tight) {
+      for (const auto& [promised, tight] : promising_sets()) {
+        if (!deal(tight)) continue;
         note();
         anneal(num_trials * 2 / 5, cold, promised + promised / 500);
       }
     }
     if (best_.empty()) return std::nullopt;
     blocks_ = best_;
-    anneal(num_trials / 3, has_pairs ? cold : cool);
+    anneal(num_trials / 3, has_tight ? cold : cool);
     return draft();
   }
 
@@ -126,30 +126,32 @@ class PartitionSearch {
     return time < 0 ? time : base_[block] + time;
   }
 
-  using Pairing = std::pair<Nanoseconds, std::vector<BundlePair>>;  // with what it promises
+  using Tight = std::pair<Nanoseconds, std::vector<TightSet>>;  // with what it promises
 
-  // Tight pairs on the halves of some blocks, and groups of two, which are even, for what they
-  // leave: the two choices of pairs that promise most.
-  std::vector<Pairing> promising_pairs() const {
-    std::vector<Pairing> choices;
+  // Tight sets on the halves of some blocks, and groups of two, which are even, for what they
+  // leave: the two choices of sets that promise most.
+  std::vector<Tight> promising_sets() const {
+    std::vector<Tight> choices;
     for (const double above : {0.003, 0.005, 0.007, 0.009}) {
       const double latest = static_cast<double>(bound_) * (1 + above);
       for (const double waste : {0.003, 0.006, 0.009}) {
-        auto pairs = find_tight_pairs(table_, static_cast<Nanoseconds>(latest * (1 - waste)),
-                                      static_cast<Nanoseconds>(latest));
-        if (pairs.size() % 2 == 1) pairs.pop_back();
+        auto tight = find_tight_sets(table_, static_cast<Nanoseconds>(latest * (1 - waste)),
+                                     static_cast<Nanoseconds>(latest));
+        if (tight.size() % 2 == 1) tight.pop_back();
         const double num_others =
-            static_cast<double>(blocks_.size()) - static_cast<double>(pairs.size() / 2);
-        if (pairs.size() < 2 || num_others < 1) continue;
+            static_cast<double>(blocks_.size()) - static_cast<double>(tight.size() / 2);
+        if (tight.size() < 2 || num_others < 1) continue;
         double cost = 0;
         for (BundleId bundle = 0; bundle < table_.num_bundles(); ++bundle) {
           cost += static_cast<double>(table_.use(1, bundle).cost);
         }
-        for (const auto& [a, b] : pairs) {
-          cost -= static_cast<double>(table_.use(1, a).cost + table_.use(1, b).cost);
+        for (const TightSet& set : tight) {
+          for (const BundleId b : set) cost -= static_cast<double>(table_.use(1, b).cost);
         }
-        const double even = cost / num_others + static_cast<double>(table_.fixed(1));
-        choices.emplace_back(static_cast<Nanoseconds>(std::max(latest, even)), std::move(pairs));
+        // Few blocks are hard to make even.
+        const double even =
+            (cost / num_others + static_cast<double>(table_.fixed(1))) * (1 + 0.03 / num_others);
+        choices.emplace_back(static_cast<Nanoseconds>(std::max(latest, even)), std::move(tight));
       }
     }
     std::stable_sort(choices.begin(), choices.end(),
@@ -158,16 +160,21 @@ class PartitionSearch {
     return choices;
   }
 
-  // Two pairs a block, in blocks from the first on that no wide bundle has; how many blocks that
-  // is.
-  std::size_t place_pairs(const std::vector<BundlePair>& pairs, std::vector<bool>& is_dealt) {
+  // Two of them a block, pairs beside triples, in blocks from the first on that no wide bundle has;
+  // how many blocks that is.
+  std::size_t place_tight(const std::vector<TightSet>& tight, std::vector<bool>& is_dealt) {
     std::size_t block = 0;
-    for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
+    for (std::size_t i = 0; i < tight.size() / 2; ++i) {
+      const TightSet& pair = tight[i];  // they come first
+      const TightSet& other = tight[tight.size() - 1 - i];
+      if (pair.size() + other.size() > max_in_block) break;
       while (block < blocks_.size() && base_[block] > 0) ++block;
       if (block == blocks_.size()) break;
-      for (const BundleId bundle : {pairs[i][0], pairs[i][1], pairs[i + 1][0], pairs[i + 1][1]}) {
-        is_dealt[static_cast<std::size_t>(bundle)] = true;
-        blocks_[block].bundles[blocks_[block].count++] = bundle;
+      for (const TightSet& set : {pair, other}) {
+        for (const BundleId bundle : set) {
+          is_dealt[static_cast<std::size_t>(bundle)] = true;
+          blocks_[block].bundles[blocks_[block].count++] = bundle;
+        }
       }
       ++block;
     }
@@ -178,12 +185,12 @@ class PartitionSearch {
     return static_cast<std::size_t>((random_.next() >> 32) * count >> 32);
   }
 
-  // The pairs first; then the largest, to the block with the least area. False if one would have
-  // too many.
-  bool deal(const std::vector<BundlePair>& pairs) {
+  // The tight sets first; then the largest, to the block with the least area. False if one would
+  // have too many.
+  bool deal(const std::vector<TightSet>& tight) {
     std::fill(blocks_.begin(), blocks_.end(), BundleSet{});
     std::vector<bool> is_dealt(area_.size(), false);
-    const std::size_t num_paired = place_pairs(pairs, is_dealt);
+    const std::size_t num_paired = place_tight(tight, is_dealt);
     if (num_paired == blocks_.size()) return false;
     std::vector<std::pair<double, BundleId>> order;
     for (std::size_t i = 0; i < area_.size(); ++i) {

@@ -29,7 +29,7 @@ DraftSlots search_equal_step(const Problem& problem, Nanoseconds bound, std::int
     return count;
   };
   if (has_nested_bundles(problem)) {
-    const auto dealt = search_partition(problem, bound, work / 8, BlockPacker::Ranks::keep_groups);
+    const auto dealt = search_partition(problem, bound, work / 4, BlockPacker::Ranks::keep_groups);
     if (dealt) consider(*dealt);
   }
   const std::int32_t most = consider(search_step(problem, bound, work / 4));
@@ -98,7 +98,7 @@ DraftSlots search_kept_slots(const Problem& problem, Nanoseconds bound, std::int
     }
   };
   if (is_nested) {
-    auto dealt = search_partition(problem, bound, work / 8, BlockPacker::Ranks::keep_groups);
+    auto dealt = search_partition(problem, bound, work / 4, BlockPacker::Ranks::keep_groups);
     if (dealt) consider(std::move(dealt->groups));
   }
   // The same ranks for everything, in micro-batches of even cost on every cell.

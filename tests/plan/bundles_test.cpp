@@ -6,12 +6,12 @@
 #include "isochron/core/random.h"
 #include "isochron/plan/bounds.h"
 #include "isochron/plan/bundle_bound.h"
-#include "isochron/plan/bundle_pairs.h"
 #include "isochron/plan/bundle_partition.h"
 #include "isochron/plan/bundle_search.h"
 #include "isochron/plan/bundle_sets.h"
 #include "isochron/plan/exact.h"
 #include "isochron/plan/step_search.h"
+#include "isochron/plan/tight_sets.h"
 #include "tests/plan/tiny_question.h"
 #include "tests/support/num_instances.h"
 
@@ -205,15 +205,15 @@ TEST(Bundles, APackerFindsTheBestPlacesInABlock) {
   }
 }
 
-// On one rank each takes what it costs: 1, 4, 5, 6 and 9 leave 5 alone in pairs of 10.
-TEST(Bundles, TightPairsAreDisjointAndInTime) {
+// Lengths are costs: pairs of 10 leave 2, 3 and 5, which make 10 too.
+TEST(Bundles, TightSetsAreDisjointAndInTime) {
   CostModel cost;
   cost.linear_ns = 1;
   const Topology topology{.ranks = 2, .capacity = 100};
   PlanOptions options;
   options.keep_groups = KeepGroups::rank;
   Work work;
-  for (const Tokens length : {1, 4, 5, 6, 9}) {
+  for (const Tokens length : {1, 2, 3, 4, 5, 6, 9}) {
     const auto item = static_cast<ItemId>(work.items.size());
     work.bundles.push_back({item});
     work.items.push_back({SequenceId(item)});
@@ -221,9 +221,9 @@ TEST(Bundles, TightPairsAreDisjointAndInTime) {
   }
   const Problem problem(work, topology, cost, resolved(options, topology));
   const BundleTable table(problem);
-  EXPECT_EQ(find_tight_pairs(table, 10, 10), (std::vector<BundlePair>{{0, 4}, {1, 3}}));
-  EXPECT_EQ(find_tight_pairs(table, 9, 10).size(), 2u);
-  EXPECT_TRUE(find_tight_pairs(table, 16, 20).empty());
+  EXPECT_EQ(find_tight_sets(table, 10, 10), (std::vector<TightSet>{{0, 6}, {3, 5}, {1, 2, 4}}));
+  EXPECT_EQ(find_tight_sets(table, 15, 15), (std::vector<TightSet>{{5, 6}}));
+  EXPECT_TRUE(find_tight_sets(table, 21, 30).empty());
 }
 
 TEST(Bundles, TheSearchFindsNearlyTheBestPlaces) {

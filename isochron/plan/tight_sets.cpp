@@ -1,4 +1,4 @@
-#include "isochron/plan/bundle_pairs.h"
+#include "isochron/plan/tight_sets.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace isochron {
 
-std::vector<BundlePair> find_tight_pairs(const BundleTable& table, Nanoseconds least,
-                                         Nanoseconds latest) {
+std::vector<TightSet> find_tight_sets(const BundleTable& table, Nanoseconds least,
+                                      Nanoseconds latest) {
   std::vector<std::pair<Nanoseconds, BundleId>> by_cost;
   for (BundleId bundle = 0; bundle < table.num_bundles(); ++bundle) {
     if (table.fits(0, bundle)) by_cost.emplace_back(table.use(0, bundle).cost, bundle);
@@ -39,14 +39,14 @@ std::vector<BundlePair> find_tight_pairs(const BundleTable& table, Nanoseconds l
       if (j != i) --num_left[j];
     }
   };
-  std::vector<BundlePair> pairs;
+  std::vector<TightSet> sets;
   while (true) {
     std::size_t fewest = count;
     for (std::size_t i = 0; i < count; ++i) {
       if (!is_left[i] || num_left[i] == 0) continue;
       if (fewest == count || num_left[i] < num_left[fewest]) fewest = i;
     }
-    if (fewest == count) return pairs;
+    if (fewest == count) break;
     std::size_t other = count;
     for (std::size_t j = rows[fewest].begin; j < rows[fewest].end; ++j) {
       if (j == fewest || !is_left[j]) continue;
@@ -54,8 +54,30 @@ std::vector<BundlePair> find_tight_pairs(const BundleTable& table, Nanoseconds l
     }
     take(fewest);
     take(other);
-    pairs.push_back({by_cost[fewest].second, by_cost[other].second});
+    sets.push_back({by_cost[fewest].second, by_cost[other].second});
   }
+  // Triples of the others: for each the next two, closing in from both sides.
+  for (std::size_t i = 0; i + 2 < count; ++i) {
+    std::size_t j = i + 1;
+    std::size_t k = count - 1;
+    while (is_left[i] && j < k) {
+      if (!is_left[j]) {
+        ++j;
+        continue;
+      }
+      const Nanoseconds time =
+          by_cost[i].first + by_cost[j].first + by_cost[k].first + table.fixed(0);
+      if (!is_left[k] || time > latest) {
+        --k;
+      } else if (time < least) {
+        ++j;
+      } else {
+        is_left[i] = is_left[j] = is_left[k] = false;
+        sets.push_back({by_cost[i].second, by_cost[j].second, by_cost[k].second});
+      }
+    }
+  }
+  return sets;
 }
 
 }  // namespace isochron
