@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "isochron/plan/draft_slots.h"
 #include "isochron/plan/problem.h"
-#include "isochron/plan/slots.h"
 
 namespace isochron {
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "isochron/plan/draft_slots.h"
 #include "isochron/plan/problem.h"
-#include "isochron/plan/slots.h"
 
 namespace isochron {
 

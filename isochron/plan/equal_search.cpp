@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "isochron/balance/assignment.h"
-#include "isochron/plan/bundle_partition.h"
-#include "isochron/plan/step_search.h"
+#include "isochron/plan/bundles/bundle_partition.h"
+#include "isochron/plan/steps/step_search.h"
 
 namespace isochron {
 

@@ -15,8 +15,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "isochron/plan/draft_slots.h"
 #include "isochron/plan/set_costs.h"
-#include "isochron/plan/slots.h"
 
 namespace isochron {
 

@@ -4,7 +4,7 @@
 
 #include "isochron/plan/draft.h"
 #include "isochron/plan/problem.h"
-#include "isochron/plan/slot_search.h"
+#include "isochron/plan/slots/slot_search.h"
 
 // For few items: the best of all plans, by dynamic programming over subsets. Nothing where that
 // does not apply: many items, slow ranks, groups whose cost depends on their place.

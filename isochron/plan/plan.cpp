@@ -13,12 +13,12 @@
 #include "isochron/core/sequences.h"
 #include "isochron/pad/pad.h"
 #include "isochron/plan/deal.h"
+#include "isochron/plan/draft_slots.h"
 #include "isochron/plan/plan_memory.h"
 #include "isochron/plan/plan_search.h"
 #include "isochron/plan/plan_slots.h"
 #include "isochron/plan/plan_work.h"
 #include "isochron/plan/problem.h"
-#include "isochron/plan/slots.h"
 
 namespace isochron {
 

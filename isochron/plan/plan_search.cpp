@@ -10,26 +10,29 @@
 #include <utility>
 
 #include "isochron/plan/anneal.h"
-#include "isochron/plan/bounds.h"
-#include "isochron/plan/bundle_bound.h"
-#include "isochron/plan/bundle_partition.h"
-#include "isochron/plan/bundle_search.h"
+#include "isochron/plan/bounds/bounds.h"
+#include "isochron/plan/bundles/bundle_bound.h"
+#include "isochron/plan/bundles/bundle_partition.h"
+#include "isochron/plan/bundles/bundle_search.h"
 #include "isochron/plan/equal_search.h"
 #include "isochron/plan/exact.h"
-#include "isochron/plan/nested_step.h"
-#include "isochron/plan/paced_slots.h"
-#include "isochron/plan/pipeline_bound.h"
-#include "isochron/plan/pipeline_search.h"
+#include "isochron/plan/pipelines/pipeline_bound.h"
+#include "isochron/plan/pipelines/pipeline_search.h"
 #include "isochron/plan/plan_memory.h"
 #include "isochron/plan/plan_slots.h"
-#include "isochron/plan/slot_search.h"
-#include "isochron/plan/step_search.h"
+#include "isochron/plan/slots/paced_slots.h"
+#include "isochron/plan/slots/slot_search.h"
+#include "isochron/plan/steps/nested_step.h"
+#include "isochron/plan/steps/step_search.h"
 
 namespace isochron {
 
 std::int64_t default_effort(const Problem& problem) {
   const auto count = static_cast<std::int64_t>(problem.num_items());
-  if (problem.options().sync == Sync::step) return 30'000 + 40 * count;
+  if (problem.options().sync == Sync::step) {
+    // Thousands of sequences are seldom done after their first rounds.
+    return 30'000 + 40 * count + 60 * std::max<std::int64_t>(0, count - 2048);
+  }
   // Slots are a matter of packing, which takes more than balance does, the more so where groups of
   // one size leave nothing else to choose.
   return 60'000 + (problem.sizes().size() == 1 ? 100 : 30) * count;
@@ -371,7 +374,10 @@ DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t
     set_prediction(trial);
     return std::pair(memory_excess(trial), trial.predicted_step_ns);
   };
-  const Nanoseconds time = is_pipeline ? 0 : step_time(problem, best);
+  const bool is_synced = plan.options.sync == Sync::microbatch;
+  const Nanoseconds time = is_pipeline ? 0
+                           : is_synced ? slots_time(problem, best)
+                                       : step_time(problem, best);
   auto least =
       std::pair<std::int64_t, Nanoseconds>(-1, 0);  // the score of the best, once asked for
   // Nothing that the bound allows is faster than what there is.

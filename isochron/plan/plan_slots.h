@@ -2,8 +2,8 @@
 
 #include <optional>
 
+#include "isochron/plan/draft_slots.h"
 #include "isochron/plan/problem.h"
-#include "isochron/plan/slots.h"
 #include "isochron/step/step_plan.h"
 
 namespace isochron {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "isochron/plan/slots.h"
+#include "isochron/plan/draft_slots.h"
 
 namespace isochron {
 

@@ -4,14 +4,14 @@
 #include <gtest/gtest.h>
 
 #include "isochron/core/random.h"
-#include "isochron/plan/bounds.h"
-#include "isochron/plan/bundle_bound.h"
-#include "isochron/plan/bundle_partition.h"
-#include "isochron/plan/bundle_search.h"
-#include "isochron/plan/bundle_sets.h"
+#include "isochron/plan/bounds/bounds.h"
+#include "isochron/plan/bundles/bundle_bound.h"
+#include "isochron/plan/bundles/bundle_partition.h"
+#include "isochron/plan/bundles/bundle_search.h"
+#include "isochron/plan/bundles/bundle_sets.h"
+#include "isochron/plan/bundles/tight_sets.h"
 #include "isochron/plan/exact.h"
-#include "isochron/plan/step_search.h"
-#include "isochron/plan/tight_sets.h"
+#include "isochron/plan/steps/step_search.h"
 #include "tests/plan/tiny_question.h"
 #include "tests/support/num_instances.h"
 

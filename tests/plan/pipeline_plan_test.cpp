@@ -13,9 +13,9 @@
 
 #include "isochron/check/check.h"
 #include "isochron/plan/baselines.h"
+#include "isochron/plan/pipelines/rank_room.h"
 #include "isochron/plan/plan.h"
-#include "isochron/plan/rank_room.h"
-#include "isochron/plan/slot_profile.h"
+#include "isochron/plan/slots/slot_profile.h"
 #include "isochron/simulate/pipeline_time.h"
 #include "tests/plan/tiny_question.h"
 #include "tests/support/num_instances.h"

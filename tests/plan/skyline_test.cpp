@@ -1,6 +1,6 @@
 // Wide groups placed in time: by hand, and that no two of them ever want the same rank.
 
-#include "isochron/plan/skyline.h"
+#include "isochron/plan/steps/skyline.h"
 
 #include <gtest/gtest.h>
 
@@ -9,11 +9,11 @@
 #include <string>
 
 #include "isochron/core/random.h"
-#include "isochron/plan/bounds.h"
+#include "isochron/plan/bounds/bounds.h"
+#include "isochron/plan/draft_slots.h"
 #include "isochron/plan/exact.h"
-#include "isochron/plan/gap_fill.h"
-#include "isochron/plan/nested_step.h"
-#include "isochron/plan/slots.h"
+#include "isochron/plan/steps/gap_fill.h"
+#include "isochron/plan/steps/nested_step.h"
 #include "tests/plan/tiny_question.h"
 #include "tests/support/num_instances.h"
 

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "isochron/core/random.h"
-#include "isochron/plan/bounds.h"
-#include "isochron/plan/share_rule.h"
-#include "isochron/plan/step_search.h"
+#include "isochron/plan/bounds/bounds.h"
+#include "isochron/plan/bounds/share_rule.h"
+#include "isochron/plan/steps/step_search.h"
 #include "tests/plan/tiny_question.h"
 #include "tests/support/num_instances.h"
 

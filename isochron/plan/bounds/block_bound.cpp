@@ -1,0 +1,145 @@
+// Bundles that hardly fit side by side.
+//
+// Aligned groups of at most B ranks stand in one block of B, wider ones cover whole blocks. Within
+// T the work in a block fills at most B * T, so every bundle has a part x of the blocks it stands
+// in. For a dual feasible function f the f(x) of a block add up to at most 1 (Fekete and Schepers,
+// 2001), and over all blocks to at most their number: few large parts leave holes that the plain
+// area does not see. Micro-batches count in one of two ways: by the share of their capacity that a
+// bundle fills, or once on every rank, which then has less time.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "isochron/plan/bounds/bounds.h"
+
+namespace isochron {
+
+namespace {
+
+// A dual feasible function of parts of a whole.
+struct PartRule {
+  enum class Kind { threshold, steps };
+  Kind kind = Kind::threshold;
+  double value = 0;  // threshold: at most 1/2; steps: their number
+
+  [[nodiscard]] double operator()(double part) const {
+    const double x = part * (1 - 1e-9);  // less by more than all roundings: f never falls
+    if (kind == Kind::steps) return std::min(1.0, std::floor((value + 1) * x) / value);
+    if (x > 1 - value) return 1;
+    return x < value ? 0 : x;
+  }
+};
+
+enum class Fixed { by_share, on_every_rank };
+
+class BlockBound {
+ public:
+  explicit BlockBound(const Problem& problem) : problem_(problem) {
+    const auto sizes = problem.sizes();
+    for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+      begin_.push_back(options_.size());
+      for (const std::int32_t size : sizes) {
+        if (!problem.fits(size, bundle)) continue;
+        Tokens tokens = 0;
+        for (const ItemId item : problem.items_of(bundle)) tokens += problem.tokens(size, item);
+        const auto cost = static_cast<double>(problem.least_cost(size, bundle));
+        const auto fixed = static_cast<double>(problem.least_fixed(size));
+        const double share =
+            static_cast<double>(tokens) / static_cast<double>(problem.capacity() * size);
+        options_.push_back({.size = static_cast<double>(size),
+                            .time = cost + fixed,
+                            .cost = cost,
+                            .shared = cost + fixed * share});
+      }
+    }
+    begin_.push_back(options_.size());
+  }
+
+  Nanoseconds raised(Nanoseconds low) const {
+    using Kind = PartRule::Kind;
+    for (const std::int32_t block : problem_.sizes()) {
+      if (problem_.num_ranks() % block != 0) continue;
+      for (const Fixed fixed : {Fixed::by_share, Fixed::on_every_rank}) {
+        for (const double edge : {0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5}) {
+          low = raised_by(low, block, fixed, {.kind = Kind::threshold, .value = edge});
+        }
+        for (const double steps : {1, 2, 3, 4, 5}) {
+          low = raised_by(low, block, fixed, {.kind = Kind::steps, .value = steps});
+        }
+      }
+    }
+    return low;
+  }
+
+ private:
+  struct Option {  // a bundle on a size
+    double size = 1;
+    double time = 0;  // of a micro-batch with it alone
+    double cost = 0;
+    double shared = 0;  // with its share of the micro-batch
+  };
+
+  Nanoseconds raised_by(Nanoseconds low, std::int32_t block, Fixed fixed,
+                        const PartRule& rule) const {
+    if (is_possible(low, block, fixed, rule)) return low;
+    // Parts fall with the target: what is possible stays so.
+    Nanoseconds step = std::max<Nanoseconds>(1, low >> 9);
+    Nanoseconds passes = low + step;
+    while (!is_possible(passes, block, fixed, rule)) {
+      low = passes;
+      step *= 2;
+      passes += step;
+    }
+    while (passes - low > std::max<Nanoseconds>(1, low >> 14)) {
+      const Nanoseconds middle = low + (passes - low) / 2;
+      (is_possible(middle, block, fixed, rule) ? passes : low) = middle;
+    }
+    return low;
+  }
+
+  bool is_possible(Nanoseconds target, std::int32_t block, Fixed fixed,
+                   const PartRule& rule) const {
+    const auto time = static_cast<double>(target);
+    const double room =
+        fixed == Fixed::by_share ? time : time - static_cast<double>(problem_.microbatch());
+    if (room <= 0) return false;
+    const double limit = problem_.num_ranks() / static_cast<double>(block);
+    double sum = 0;
+    for (std::size_t i = 0; i + 1 < begin_.size(); ++i) {
+      double least = std::numeric_limits<double>::infinity();
+      for (std::size_t k = begin_[i]; k < begin_[i + 1]; ++k) {
+        const Option& option = options_[k];
+        if (option.time > time) continue;
+        const double load = fixed == Fixed::by_share ? option.shared : option.cost;
+        const double inside = std::min(option.size, static_cast<double>(block));
+        const double part = rule(inside * load / (static_cast<double>(block) * room));
+        least = std::min(least, option.size / inside * part);
+      }
+      sum += least;
+      if (sum * (1 - 1e-9) > limit) return false;
+    }
+    return true;
+  }
+
+  const Problem& problem_;
+  std::vector<std::size_t> begin_;  // of the options of each bundle
+  std::vector<Option> options_;
+};
+
+}  // namespace
+
+Nanoseconds block_bound(const Problem& problem, Nanoseconds low) {
+  constexpr std::int32_t max_bundles_per_rank = 4;  // with more of them holes are small
+  const auto sizes = problem.sizes();
+  bool is_nested = problem.is_aligned() && !problem.has_speeds();
+  for (std::size_t i = 1; i < sizes.size(); ++i) {
+    is_nested = is_nested && sizes[i] % sizes[i - 1] == 0;
+  }
+  const bool is_few = problem.num_bundles() / max_bundles_per_rank <= problem.num_ranks();
+  if (!is_nested || !is_few || low <= 0) return low;
+  return BlockBound(problem).raised(low);
+}
+
+}  // namespace isochron

@@ -1,0 +1,312 @@
+// What a slot costs, shared out to what it holds.
+//
+// Every bundle gets a price: its least area over ranks, with its share of the fixed cost of a
+// micro-batch (ShareRule), over all ranks. What runs in a slot is never worth more than the slot
+// takes, so all prices together are a bound. A few long bundles raise it: a slot that holds one
+// takes at least as long as it does, while the ranks beside it hold no more than their tokens are
+// worth at best. All ways to put up to three of them into slots are tried.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "isochron/plan/bounds/bounds.h"
+#include "isochron/plan/bounds/share_rule.h"
+
+namespace isochron {
+
+namespace {
+
+constexpr double slack = 1e-11;  // of sums in double: more than all their roundings
+
+using SizeRules = std::vector<ShareRule>;  // by size
+
+// Prices of the bundles, and what any tokens of them are worth at best.
+class Prices {
+ public:
+  Prices(const Problem& problem, const SizeRules& rules) {
+    const auto count = static_cast<std::size_t>(problem.num_bundles());
+    const double ranks = problem.num_ranks();
+    price_.resize(count);
+    tokens_.resize(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto bundle = static_cast<BundleId>(i);
+      double least = std::numeric_limits<double>::infinity();
+      double fewest = std::numeric_limits<double>::infinity();
+      double enough = std::numeric_limits<double>::infinity();
+      for (const std::int32_t size : problem.sizes()) {
+        if (!problem.fits(size, bundle)) continue;
+        const double work = static_cast<double>(problem.least_cost(size, bundle)) * size;
+        if (work >= enough && problem.has_ordered_links()) break;  // later ones cost more still
+        Tokens tokens = 0;
+        double shares = 0;
+        for (const ItemId item : problem.items_of(bundle)) {
+          tokens += problem.tokens(size, item);
+          shares += rules[static_cast<std::size_t>(size)](problem.tokens(size, item),
+                                                          problem.capacity() * size);
+        }
+        const double area = work + static_cast<double>(problem.least_fixed(size)) * size * shares;
+        least = std::min(least, area);
+        enough = std::min(enough, area);
+        fewest = std::min(fewest, static_cast<double>(tokens));
+      }
+      price_[i] = least / ranks;
+      tokens_[i] = fewest;
+    }
+    order_.resize(count);
+    for (std::size_t i = 0; i < count; ++i) order_[i] = i;
+    std::sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
+      const double x = price_[a] * tokens_[b];
+      const double y = price_[b] * tokens_[a];
+      return x != y ? x > y : a < b;
+    });
+  }
+
+  [[nodiscard]] double total() const {
+    double sum = 0;
+    for (const double price : price_) sum += price;
+    return sum;
+  }
+  [[nodiscard]] double price(std::size_t bundle) const { return price_[bundle]; }
+
+  // Leaves out some bundles, for worth().
+  void set_aside(const std::vector<std::size_t>& bundles) {
+    sums_.clear();
+    double tokens = 0;
+    double worth = 0;
+    for (const std::size_t i : order_) {
+      if (std::find(bundles.begin(), bundles.end(), i) != bundles.end()) continue;
+      tokens += tokens_[i];
+      worth += price_[i];
+      sums_.push_back({tokens, worth});
+    }
+  }
+
+  // The most that bundles of so many tokens are worth: densest first, the last one in part.
+  [[nodiscard]] double worth(double tokens) const {
+    const auto end =
+        std::lower_bound(sums_.begin(), sums_.end(), tokens,
+                         [](const Sum& sum, double room) { return sum.tokens < room; });
+    if (end == sums_.end()) return sums_.empty() ? 0 : sums_.back().worth;
+    const Sum before = end == sums_.begin() ? Sum{} : *(end - 1);
+    const double width = end->tokens - before.tokens;
+    return before.worth +
+           (width > 0 ? (end->worth - before.worth) * (tokens - before.tokens) / width : 0);
+  }
+
+ private:
+  struct Sum {
+    double tokens = 0;
+    double worth = 0;
+  };
+  std::vector<double> price_;
+  std::vector<double> tokens_;
+  std::vector<std::size_t> order_;  // densest first
+  std::vector<Sum> sums_;
+};
+
+// For each size the rule by which the items whose smallest group has it make most micro-batches.
+SizeRules best_rules(const Problem& problem) {
+  SizeRules best(static_cast<std::size_t>(problem.num_ranks()) + 1);
+  std::vector<double> most(best.size(), 0);
+  for (const ShareRule& rule : share_rules()) {
+    std::vector<double> shares(best.size(), 0);
+    for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+      const std::int32_t size = problem.sizes()[problem.smallest_place(bundle)];
+      for (const ItemId item : problem.items_of(bundle)) {
+        shares[static_cast<std::size_t>(size)] +=
+            rule(problem.tokens(size, item), problem.capacity() * size);
+      }
+    }
+    for (const std::int32_t size : problem.sizes()) {
+      const auto i = static_cast<std::size_t>(size);
+      if (shares[i] <= most[i]) continue;
+      most[i] = shares[i];
+      best[i] = rule;
+    }
+  }
+  return best;
+}
+
+// A long bundle on a group of one size.
+struct Stay {
+  double time = 0;     // without the fixed cost of a slot, with the latency
+  double latency = 0;  // of that
+  double size = 1;
+};
+
+class SlotBound {
+ public:
+  SlotBound(const Problem& problem, const SizeRules& rules)
+      : problem_(problem),
+        prices_(problem, rules),
+        ranks_(problem.num_ranks()),
+        fixed_(static_cast<double>(problem.microbatch())) {}
+
+  double bound() {
+    std::vector<std::pair<double, std::size_t>> by_work;  // negative: dearest first
+    for (BundleId bundle = 0; bundle < problem_.num_bundles(); ++bundle) {
+      if (problem_.items_of(bundle).size() > 1) continue;  // those may be in several slots
+      by_work.emplace_back(-prices_.price(static_cast<std::size_t>(bundle)),
+                           static_cast<std::size_t>(bundle));
+    }
+    constexpr std::size_t max_long = 3;
+    const std::size_t num_long = std::min(by_work.size(), max_long);
+    std::partial_sort(by_work.begin(), by_work.begin() + static_cast<std::ptrdiff_t>(num_long),
+                      by_work.end());
+    by_work.resize(num_long);
+    double best = prices_.total();
+    std::vector<std::size_t> chosen;
+    for (const auto& [work, bundle] : by_work) {
+      chosen.push_back(bundle);
+      std::size_t combinations = 1;
+      stays_.clear();
+      for (const std::size_t x : chosen) {
+        stays_.push_back(stays_of(x));
+        combinations *= stays_.back().size();
+      }
+      if (combinations > 40'000) break;
+      prices_.set_aside(chosen);
+      double rest = prices_.total();
+      for (const std::size_t x : chosen) rest -= prices_.price(x);
+      least_ = std::numeric_limits<double>::infinity();
+      slots_.clear();
+      place(0);
+      best = std::max(best, rest + least_);
+    }
+    return best;
+  }
+
+ private:
+  struct Slot {
+    double longest = 0;
+    double size = 0;  // of its long bundles together
+    double area = 0;  // of them, without latencies: those are paid for what joins them too
+  };
+
+  std::vector<Stay> stays_of(std::size_t bundle) const {
+    std::vector<Stay> stays;
+    double fastest = std::numeric_limits<double>::infinity();
+    for (const std::int32_t size : problem_.sizes()) {
+      if (!problem_.fits(size, static_cast<BundleId>(bundle))) continue;
+      const double time =
+          static_cast<double>(problem_.least_cost(size, static_cast<BundleId>(bundle)) +
+                              problem_.least_fixed(size) - problem_.microbatch());
+      if (time >= fastest) continue;  // wider and no faster: never better
+      fastest = time;
+      stays.push_back(
+          {.time = time,
+           .latency = static_cast<double>(problem_.least_fixed(size) - problem_.microbatch()),
+           .size = static_cast<double>(size)});
+    }
+    return stays;
+  }
+
+  // All ways to put the long bundles from `index` on into the slots so far, or fresh ones.
+  void place(std::size_t index) {
+    if (index == stays_.size()) {
+      double cost = 0;
+      double beside = 0;  // ranks
+      double most = 0;    // that what stands beside them may be worth, by time
+      for (const Slot& slot : slots_) {
+        const double length = slot.longest + fixed_;
+        // What joins their groups, in time that they leave there.
+        const double joined = (slot.size * (slot.longest + fixed_) - slot.area) / ranks_;
+        cost += length - joined;
+        beside += ranks_ - slot.size;
+        most += (ranks_ - slot.size) / ranks_ * length;
+      }
+      const double tokens = beside * static_cast<double>(problem_.capacity());
+      least_ = std::min(least_, cost - std::min(most, prices_.worth(tokens)));
+      return;
+    }
+    for (const Stay& stay : stays_[index]) {
+      const auto with = [&](Slot slot) {
+        slot.longest = std::max(slot.longest, stay.time);
+        slot.size += stay.size;
+        slot.area += stay.size * (stay.time - stay.latency);
+        return slot;
+      };
+      // By index: placing the next ones adds slots for a while.
+      const std::size_t num_slots = slots_.size();
+      for (std::size_t s = 0; s < num_slots; ++s) {
+        if (slots_[s].size + stay.size > ranks_) continue;
+        const Slot before = slots_[s];
+        slots_[s] = with(before);
+        place(index + 1);
+        slots_[s] = before;
+      }
+      slots_.push_back(with({}));
+      place(index + 1);
+      slots_.pop_back();
+    }
+  }
+
+  const Problem& problem_;
+  Prices prices_;
+  double ranks_;
+  double fixed_;
+  std::vector<std::vector<Stay>> stays_;  // of each long bundle
+  std::vector<Slot> slots_;
+  double least_ = 0;
+};
+
+}  // namespace
+
+Nanoseconds equal_count_bound(const Problem& problem) {
+  double work = 0;
+  double tokens = 0;
+  double fastest_speed = 1;
+  if (problem.has_speeds()) {
+    const auto& speeds = problem.topology().rank_speed;
+    fastest_speed = *std::max_element(speeds.begin(), speeds.end());
+  }
+  double item = 0;  // the slowest at its fastest, as if it ran on the fastest rank
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    double least = std::numeric_limits<double>::infinity();
+    double fewest = std::numeric_limits<double>::infinity();
+    double fastest = std::numeric_limits<double>::infinity();
+    for (const std::int32_t size : problem.sizes()) {
+      if (!problem.fits(size, bundle)) continue;
+      const Nanoseconds cost = problem.least_cost(size, bundle);
+      // Wider groups only matter for the slowest bundle, and for work if links get cheaper.
+      const bool is_settled =
+          problem.has_ordered_links() && !problem.has_speeds() && fastest <= item;
+      if (is_settled) break;
+      least = std::min(least, static_cast<double>(cost) * problem.least_span(size));
+      fastest = std::min(fastest, static_cast<double>(cost + problem.least_fixed(size)) *
+                                      fastest_speed / problem.fastest_speed(size));
+      Tokens sum = 0;
+      for (const ItemId id : problem.items_of(bundle)) sum += problem.tokens(size, id);
+      fewest = std::min(fewest, static_cast<double>(sum));
+    }
+    work += least;
+    tokens += fewest;
+    item = std::max(item, fastest);
+  }
+  double speed = problem.num_ranks();
+  if (problem.has_speeds()) {
+    const auto& speeds = problem.topology().rank_speed;
+    speed = std::accumulate(speeds.begin(), speeds.end(), 0.0);
+  }
+  const double room = problem.num_ranks() * static_cast<double>(problem.capacity());
+  const double slots = std::max(1.0, std::ceil(tokens / room * (1 - slack)));
+  const double fixed = slots * static_cast<double>(problem.microbatch()) * problem.num_ranks();
+  const double even = (work + fixed) / speed * (1 - slack);
+  const double rounding = problem.has_speeds() ? 1 + 0.5 * problem.num_items() : 0;
+  const double slowest = item / fastest_speed;
+  return std::max<Nanoseconds>(0, static_cast<Nanoseconds>(std::max(even, slowest) - rounding));
+}
+
+Nanoseconds slot_bound(const Problem& problem) {
+  const Nanoseconds even = equal_count_bound(problem);
+  if (problem.has_speeds()) return even;
+  const SizeRules volume(static_cast<std::size_t>(problem.num_ranks()) + 1);
+  const double bound =
+      std::max(SlotBound(problem, volume).bound(), SlotBound(problem, best_rules(problem)).bound());
+  return std::max(even, static_cast<Nanoseconds>(std::ceil(bound * (1 - slack))));
+}
+
+}  // namespace isochron

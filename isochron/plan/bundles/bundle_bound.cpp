@@ -1,0 +1,437 @@
+// Which bundles share a block of ranks: a bound by linear programming.
+//
+// Cut the ranks into blocks of one size. Within T a block runs a set of bundles in groups of its
+// own size and smaller ones, and in the time that is left its part of wider groups. Let every
+// bundle have a price: if the dearest content of a block within T is worth v, and all bundles
+// together more than v times the blocks, then no step of length T exists. The prices come from the
+// linear program that covers all bundles with as few blocks as possible (Gilmore and Gomory, 1961),
+// over all sets that a block can run; wider groups fill the rest of a block at the best rate that
+// any of them has, and so do small bundles where there are too many to combine. Prices that exclude
+// T exclude more than that: T rises to where they fail, and the simplex method goes on from there
+// with the sets that are new.
+//
+// Whatever the rounding of the simplex method, a bound is taken from prices only after the dearest
+// content at these very prices was looked up.
+
+#include "isochron/plan/bundles/bundle_bound.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "isochron/plan/bundles/bundle_sets.h"
+
+namespace isochron {
+
+namespace {
+
+constexpr double slack = 1e-9;  // of sums in double: more than all their roundings
+
+class CoverBound {
+ public:
+  CoverBound(const Problem& problem, const BundleTable& table, std::int32_t level,
+             const std::vector<BundleSet>& sets, double small, Nanoseconds high)
+      : table_(table),
+        level_(level),
+        sets_(sets),
+        count_(static_cast<std::size_t>(table.num_bundles())),
+        num_blocks_(problem.num_ranks() / table.size(level)),
+        high_(high),
+        price_(count_, 0),
+        areas_(least_areas(table, level, high)) {
+    for (BundleId bundle = 0; bundle < table.num_bundles(); ++bundle) {
+      if (area(bundle) <= small) small_.push_back(bundle);
+    }
+    for (const BundleSet& set : sets) {
+      double sum = 0;
+      for (const BundleId bundle : set.ids()) sum += area(bundle);
+      area_of_set_.push_back(sum);
+    }
+    find_wide();
+    fixed_ = table.fixed(0);
+    for (std::int32_t l = 0; l < table.num_levels(); ++l) {
+      fixed_ = std::min(fixed_, table.fixed(l));
+      if (l == level + 1) wide_fixed_ = table.fixed(l);
+      if (l > level) wide_fixed_ = std::min(wide_fixed_, table.fixed(l));
+    }
+  }
+
+  Nanoseconds raised(Nanoseconds low) {
+    // The step at hand may be the best; and what excludes a late target took fewer steps to it.
+    for (const Nanoseconds target : {high_ - 1, low + (high_ - low) / 2}) {
+      const Nanoseconds excluded = excluded_by_cover(target, target);
+      if (excluded > target) return excluded;
+    }
+    return excluded_by_cover(low, low);
+  }
+
+ private:
+  // No step is shorter: `proved`, or more if the cover shows it for targets from `target` on.
+  Nanoseconds excluded_by_cover(Nanoseconds target, Nanoseconds proved) {
+    if (!begin(target)) return proved;
+    // About what it takes; without an end a basis could come again.
+    const std::size_t max_pivots = 100 + 16 * count_;
+    for (std::size_t pivot = 0; pivot < max_pivots; ++pivot) {
+      if (cover_size() <= num_blocks_) break;  // perhaps there is a step of this length
+      const Column best = helpful(target);
+      const bool is_best = best.worth <= 1 + slack && best.surplus == no_surplus;
+      if (is_best || pivot % proof_interval == 0) {
+        const Nanoseconds excluded = excluded_from(target);
+        if (excluded > target) {
+          proved = std::max(proved, excluded);
+          if (proved >= high_) break;
+          target = std::min(high_ - 1, std::max(proved, target + (target >> 12)));
+          continue;
+        }
+      }
+      if (is_best || !enter(best)) break;
+    }
+    return proved;
+  }
+
+  static constexpr std::size_t no_surplus = ~std::size_t{0};
+  static constexpr std::size_t chunk = 512;
+  static constexpr std::size_t proof_interval = 8;
+
+  // What a block runs: a set, and parts of a wide bundle and of a small one in what is left.
+  struct Column {
+    double worth = -1;
+    const BundleSet* set = nullptr;
+    BundleId wide = -1;
+    double wide_part = 0;
+    BundleId small = -1;
+    double small_part = 0;
+    std::size_t surplus = no_surplus;  // not a block: the price of this bundle is below 0
+  };
+  struct Filler {
+    Nanoseconds time = 0;  // of one
+    double rate = 0;       // worth per time of a block
+    BundleId bundle = -1;
+    double part = 0;  // of the bundle per time
+  };
+
+  // Blocks of disjoint sets, the fullest first, and one for every bundle that none of them has.
+  bool begin(Nanoseconds target) {
+    inverse_.assign(count_ * count_, 0);
+    cover_.assign(count_, 0);
+    surplus_.assign(count_, false);
+    std::vector<double> part(count_, 0);  // of a bundle that a block holds at most
+    std::vector<std::pair<double, std::size_t>> fullest;
+    for (std::size_t i = 0; i < sets_.size() && sets_[i].time <= target; ++i) {
+      if (sets_[i].count == 1) part[static_cast<std::size_t>(sets_[i].bundles[0])] = 1;
+      fullest.emplace_back(-area_of_set_[i], i);
+    }
+    for (const BundleId bundle : small_) {
+      part[static_cast<std::size_t>(bundle)] =
+          room(static_cast<double>(target), 0) / std::max(1.0, area(bundle));
+    }
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (part[i] <= 0) part[i] = widest_part(static_cast<BundleId>(i), target);
+      if (part[i] <= 0) return false;
+      inverse_[i * count_ + i] = price_[i] = cover_[i] = 1 / part[i];
+    }
+    std::sort(fullest.begin(), fullest.end());
+    std::vector<bool> is_covered(count_, false);
+    for (const auto& [area, i] : fullest) {
+      const auto ids = sets_[i].ids();
+      const auto place = [](BundleId bundle) { return static_cast<std::size_t>(bundle); };
+      if (std::any_of(ids.begin(), ids.end(), [&](BundleId b) { return is_covered[place(b)]; })) {
+        continue;
+      }
+      // The set takes the row of its first bundle; the blocks of the others stay, unused.
+      const std::size_t first = place(ids[0]);
+      is_covered[first] = true;
+      for (const BundleId bundle : ids.subspan(1)) {
+        is_covered[place(bundle)] = true;
+        inverse_[first * count_ + place(bundle)] = -1;
+        cover_[place(bundle)] = 0;
+        price_[first] -= 1;
+      }
+    }
+    return true;
+  }
+
+  // The most of a bundle that a block holds of a wide group, over and over.
+  double widest_part(BundleId bundle, Nanoseconds target) const {
+    double most = 0;
+    for (const Filler& filler : wide_) {
+      if (filler.time > target) break;
+      if (filler.bundle == bundle) most = std::max(most, filler.part);
+    }
+    return most * static_cast<double>(target - wide_fixed_);
+  }
+
+  double cover_size() const {
+    double sum = 0;
+    for (const double x : cover_) sum += x;
+    // Surplus stands in the basis too and is no block.
+    for (std::size_t row = 0; row < count_; ++row) {
+      if (surplus_[row]) sum -= cover_[row];
+    }
+    return sum;
+  }
+
+  double area(BundleId bundle) const { return areas_[static_cast<std::size_t>(bundle)]; }
+  double price(BundleId bundle) const { return shown_[static_cast<std::size_t>(bundle)]; }
+  double priced_total() const {
+    double sum = 0;
+    for (BundleId bundle = 0; bundle < table_.num_bundles(); ++bundle) sum += price(bundle);
+    return sum;
+  }
+  double worth(const BundleSet& set) const {
+    double sum = 0;
+    for (const BundleId bundle : set.ids()) sum += price(bundle);
+    return sum;
+  }
+
+  // Groups wider than a block, by the time that one takes of it.
+  void find_wide() {
+    for (std::int32_t l = level_ + 1; l < table_.num_levels(); ++l) {
+      const double blocks = static_cast<double>(table_.size(l)) / table_.size(level_);
+      for (BundleId bundle = 0; bundle < table_.num_bundles(); ++bundle) {
+        const Nanoseconds time = table_.time(l, bundle);
+        if (!table_.fits(l, bundle) || time > high_) continue;
+        const auto cost = static_cast<double>(table_.use(l, bundle).cost);
+        wide_.push_back(
+            {.time = time, .bundle = bundle, .part = 1 / (blocks * std::max(1.0, cost))});
+      }
+    }
+    std::sort(wide_.begin(), wide_.end(), [](const Filler& a, const Filler& b) {
+      return a.time != b.time ? a.time < b.time : a.part > b.part;
+    });
+  }
+
+  // Of these, each of a better rate than those before: what is left of a block is worth at most its
+  // time at the best rate that fits in.
+  std::vector<Filler> fillers(Nanoseconds latest) const {
+    std::vector<Filler> better;
+    for (const Filler& filler : wide_) {
+      if (filler.time > latest) break;
+      const double rate = filler.part * price(filler.bundle);
+      if (!better.empty() && rate <= better.back().rate) continue;
+      better.push_back(filler);
+      better.back().rate = rate;
+    }
+    return better;
+  }
+
+  // The small bundle of the best worth per area.
+  Filler best_small() const {
+    Filler best;
+    for (const BundleId bundle : small_) {
+      const double part = 1 / std::max(1.0, area(bundle));
+      if (best.bundle < 0 || part * price(bundle) > best.rate) {
+        best = {.time = 0, .rate = part * price(bundle), .bundle = bundle, .part = part};
+      }
+    }
+    return best;
+  }
+
+  // Ranks times time that small bundles find in a block until `time`, beside others of an area.
+  double room(double time, double area) const {
+    return std::max(0.0, table_.size(level_) * (time - static_cast<double>(fixed_)) - area);
+  }
+
+  // Of sets from `begin` to `end`.
+  Column dearest(Nanoseconds target, std::size_t begin, std::size_t end) const {
+    const std::vector<Filler> fillers = this->fillers(target);
+    const Filler small = best_small();
+    Column best;
+    const auto consider = [&](const BundleSet* set, double own, Nanoseconds used, double area) {
+      const double all = room(static_cast<double>(target), area);
+      if (own + small.rate * all > best.worth) {
+        best = {.worth = own + small.rate * all,
+                .set = set,
+                .small = small.bundle,
+                .small_part = small.part * all};
+      }
+      const Nanoseconds rest = target - used;
+      auto next = std::upper_bound(fillers.begin(), fillers.end(), rest,
+                                   [](Nanoseconds time, const Filler& f) { return time < f.time; });
+      if (next == fillers.begin()) return;
+      const Filler& wide = *--next;
+      const auto filled = static_cast<double>(rest - wide_fixed_);
+      const double beside = room(static_cast<double>(used), area);
+      const double worth = own + wide.rate * filled + small.rate * beside;
+      if (worth <= best.worth) return;
+      best = {.worth = worth,
+              .set = set,
+              .wide = wide.bundle,
+              .wide_part = wide.part * filled,
+              .small = small.bundle,
+              .small_part = small.part * beside};
+    };
+    consider(nullptr, 0, 0, 0);
+    for (std::size_t i = begin; i < std::min(end, sets_.size()) && sets_[i].time <= target; ++i) {
+      consider(&sets_[i], worth(sets_[i]), sets_[i].time, area_of_set_[i]);
+    }
+    return best;
+  }
+
+  // What makes the cover smaller: a few sets are looked at at a time, all of them if none of these
+  // does, and then whether a price below 0 may fall out.
+  Column helpful(Nanoseconds target) {
+    shown_ = price_;
+    Column best = dearest(target, next_, next_ + chunk);
+    next_ = next_ + chunk < sets_.size() ? next_ + chunk : 0;
+    if (best.worth <= 1 + slack) best = dearest(target, 0, sets_.size());
+    if (best.worth > 1 + slack) return best;
+    const auto lowest = std::min_element(price_.begin(), price_.end());
+    if (*lowest < -slack) best.surplus = static_cast<std::size_t>(lowest - price_.begin());
+    return best;
+  }
+
+  // Up to where these prices, none below 0, exclude targets; `target` if they do not exclude it.
+  Nanoseconds excluded_from(Nanoseconds target) {
+    shown_ = price_;
+    for (double& price : shown_) price = std::max(0.0, price);
+    const double limit = priced_total() / num_blocks_ * (1 - slack);
+    if (dearest(target, 0, sets_.size()).worth >= limit) return target;
+    return std::min(high_, excluded_up_to(target, limit));
+  }
+
+  // The latest target at which no block is worth the limit.
+  Nanoseconds excluded_up_to(Nanoseconds target, double limit) const {
+    const std::vector<Filler> fillers = this->fillers(high_);
+    const Filler small = best_small();
+    double latest = static_cast<double>(high_);
+    const auto consider = [&](double own, Nanoseconds used, double area) {
+      const auto time = static_cast<double>(used);
+      if (own >= limit) {
+        latest = std::min(latest, time);
+        return;
+      }
+      if (small.rate > 0) {
+        const double filled = (area + (limit - own) / small.rate) / table_.size(level_);
+        latest = std::min(latest, std::max(time, static_cast<double>(fixed_) + filled));
+      }
+      const double beside = own + small.rate * room(time, area);
+      for (const Filler& wide : fillers) {
+        if (wide.rate <= 0) continue;
+        const double filled =
+            static_cast<double>(wide_fixed_) + std::max(0.0, limit - beside) / wide.rate;
+        latest = std::min(latest, time + std::max(static_cast<double>(wide.time), filled));
+      }
+    };
+    consider(0, 0, 0);
+    for (std::size_t i = 0; i < sets_.size(); ++i) {
+      if (static_cast<double>(sets_[i].time) >= latest) break;
+      consider(worth(sets_[i]), sets_[i].time, area_of_set_[i]);
+    }
+    return std::max(target + 1, static_cast<Nanoseconds>(latest * (1 - 1e-12)));
+  }
+
+  // One step of the simplex method. False if nothing gets better.
+  bool enter(const Column& column) {
+    std::vector<double> change(count_, 0);  // the column in terms of the basis
+    const auto add = [&](std::size_t bundle, double part) {
+      for (std::size_t row = 0; row < count_; ++row) {
+        change[row] += part * inverse_[bundle * count_ + row];
+      }
+    };
+    const bool is_surplus = column.surplus != no_surplus;
+    double gain = -1;
+    if (is_surplus) {
+      add(column.surplus, -1);
+      gain = -price_[column.surplus];
+    } else {
+      if (column.set != nullptr) {
+        for (const BundleId bundle : column.set->ids()) {
+          add(static_cast<std::size_t>(bundle), 1);
+          gain += price_[static_cast<std::size_t>(bundle)];
+        }
+      }
+      if (column.wide >= 0) {
+        add(static_cast<std::size_t>(column.wide), column.wide_part);
+        gain += price_[static_cast<std::size_t>(column.wide)] * column.wide_part;
+      }
+      if (column.small >= 0) {
+        add(static_cast<std::size_t>(column.small), column.small_part);
+        gain += price_[static_cast<std::size_t>(column.small)] * column.small_part;
+      }
+    }
+    if (gain <= 1e-12) return false;
+    std::size_t leaving = count_;
+    double least = 0;
+    for (std::size_t row = 0; row < count_; ++row) {
+      if (change[row] <= 1e-9) continue;
+      const double ratio = cover_[row] / change[row];
+      if (leaving == count_ || ratio < least) {
+        least = ratio;
+        leaving = row;
+      }
+    }
+    if (leaving == count_) return false;
+    surplus_[leaving] = is_surplus;
+    for (std::size_t row = 0; row < count_; ++row) {
+      cover_[row] = row == leaving ? least : std::max(0.0, cover_[row] - least * change[row]);
+    }
+    for (std::size_t bundle = 0; bundle < count_; ++bundle) {
+      double* const inverse = &inverse_[bundle * count_];
+      const double pivot = inverse[leaving] / change[leaving];
+      if (pivot == 0) continue;
+      for (std::size_t row = 0; row < count_; ++row) inverse[row] -= pivot * change[row];
+      inverse[leaving] = pivot;
+      price_[bundle] -= gain * pivot;
+    }
+    return true;
+  }
+
+  const BundleTable& table_;
+  std::int32_t level_;
+  const std::vector<BundleSet>& sets_;
+  std::size_t count_;
+  double num_blocks_;
+  Nanoseconds high_;
+  Nanoseconds fixed_ = 0;            // of a micro-batch, at least
+  Nanoseconds wide_fixed_ = 0;       // of one on groups wider than a block
+  std::vector<double> shown_;        // prices that sets are looked at with
+  std::vector<double> price_;        // of each bundle
+  std::vector<double> areas_;        // of each bundle at least
+  std::vector<double> area_of_set_;  // of each set at least
+  std::vector<Filler> wide_;
+  std::vector<BundleId> small_;  // bundles that no set has
+  std::vector<double> inverse_;  // of the basis: by bundle, then by row
+  std::vector<double> cover_;    // how often each block of the basis is used
+  std::size_t next_ = 0;         // set to look at
+  std::vector<bool> surplus_;    // the row is no block
+};
+
+// Every bundle at its fastest.
+Nanoseconds slowest_bundle(const BundleTable& table) {
+  Nanoseconds slowest = 0;
+  for (BundleId bundle = 0; bundle < table.num_bundles(); ++bundle) {
+    Nanoseconds fastest = -1;
+    for (std::int32_t level = 0; level < table.num_levels(); ++level) {
+      if (!table.fits(level, bundle)) continue;
+      const Nanoseconds time = table.time(level, bundle);
+      if (fastest < 0 || time < fastest) fastest = time;
+    }
+    slowest = std::max(slowest, fastest);
+  }
+  return slowest;
+}
+
+}  // namespace
+
+Nanoseconds bundle_bound(const Problem& problem, Nanoseconds low, Nanoseconds high) {
+  constexpr std::size_t max_bundles = 64;
+  constexpr double most_in_a_block = 3;  // with more of them holes are small
+  const BundleTable table(problem);
+  low = std::min(high, std::max(low, slowest_bundle(table)));
+  if (low >= high || static_cast<std::size_t>(table.num_bundles()) > max_bundles) return low;
+  const double a_rank = static_cast<double>(table.num_bundles()) / problem.num_ranks();
+  for (std::int32_t level = table.num_levels(); level-- > 0;) {
+    if (a_rank * table.size(level) > most_in_a_block || !has_halves(table, level)) continue;
+    // With all bundles in sets, if these are not too many.
+    for (const bool has_small : {false, true}) {
+      const double small = has_small ? small_area(table, level, high) : 0;
+      const std::size_t most = has_small ? 6'000 : 2'500;
+      const auto sets = find_bundle_sets(table, level, high, small, most);
+      if (sets) return CoverBound(problem, table, level, *sets, small, high).raised(low);
+    }
+  }
+  return low;
+}
+
+}  // namespace isochron

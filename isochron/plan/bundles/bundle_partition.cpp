@@ -1,0 +1,373 @@
+// Annealing over which bundles share a block of ranks.
+//
+// What a block needs for its bundles is found exactly, sizes and places within it included, so that
+// a change is one of the partition only: a bundle goes from a late block to another one, or one or
+// two of them are exchanged. A target a little below the best step so far makes some blocks late;
+// what is annealed is by how much all of them are, not only the last one. Most changes are refused
+// by the area of a block alone.
+
+#include "isochron/plan/bundles/bundle_partition.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "isochron/core/random.h"
+#include "isochron/plan/bundles/tight_sets.h"
+#include "isochron/plan/cooling.h"
+
+namespace isochron {
+
+namespace {
+
+class PartitionSearch {
+ public:
+  PartitionSearch(const Problem& problem, const BundleTable& table, std::int32_t level,
+                  BlockPacker::Ranks ranks)
+      : problem_(problem), table_(table), level_(level), packer_(table, level, ranks), random_(5) {
+    blocks_.resize(static_cast<std::size_t>(problem.num_ranks() / table.size(level)));
+    for (BundleId bundle = 0; bundle < table.num_bundles(); ++bundle) {
+      double least = std::numeric_limits<double>::infinity();
+      for (std::int32_t l = 0; l <= level; ++l) {
+        if (!table.fits(l, bundle)) continue;
+        least = std::min(least, static_cast<double>(table.use(l, bundle).cost) * table.size(l));
+      }
+      area_.push_back(least / table.size(level));
+    }
+  }
+
+  std::optional<Draft> run(Nanoseconds bound, std::int64_t num_trials) {
+    bound_ = bound;
+    if (!place_wide()) return std::nullopt;
+    // What is taken with even odds at first, in parts of the time.
+    constexpr double hot = 0.05;
+    constexpr double cool = 0.005;
+    constexpr double cold = 0.0015;
+    const bool has_tight = level_ == 1;
+    if (deal({})) {
+      note();
+      if (!has_tight) anneal(num_trials / 3, hot);
+    }
+    if (has_tight) {
+      for (const auto& [promised, tight] : promising_sets()) {
+        if (!deal(tight)) continue;
+        note();
+        anneal(num_trials * 2 / 5, cold, promised + promised / 500);
+      }
+    }
+    if (best_.empty()) return std::nullopt;
+    blocks_ = best_;
+    anneal(num_trials / 3, has_tight ? cold : cool);
+    return draft();
+  }
+
+ private:
+  using Blocks = std::vector<BundleSet>;
+
+  Draft draft() {
+    std::vector<RankRange> places = wide_;
+    for (std::size_t k = 0; k < best_.size(); ++k) {
+      if (best_[k].count == 0) continue;
+      static_cast<void>(packer_.time(best_[k].ids()));
+      const std::vector<BundlePlace> inside = packer_.places();
+      for (std::size_t i = 0; i < inside.size(); ++i) {
+        const std::int32_t size = table_.size(inside[i].level);
+        const std::int64_t first = static_cast<std::int64_t>(k) * table_.size(level_);
+        places[static_cast<std::size_t>(best_[k].bundles[i])] = {
+            .first = first + std::int64_t{inside[i].block} * size, .size = size};
+      }
+    }
+    return bundle_draft(problem_, places);
+  }
+
+  // What no block runs in time goes to wider ones for good, the widest first, where least is.
+  bool place_wide() {
+    const auto count = static_cast<std::size_t>(table_.num_bundles());
+    wide_.assign(count, {.first = 0, .size = 0});
+    base_.assign(blocks_.size(), 0);
+    std::vector<std::tuple<std::int32_t, Nanoseconds, BundleId>> order;
+    for (BundleId bundle = 0; bundle < table_.num_bundles(); ++bundle) {
+      std::int32_t level = 0;
+      const auto is_late = [&](std::int32_t l) {
+        return !table_.fits(l, bundle) || table_.time(l, bundle) > bound_ + bound_ / 100;
+      };
+      while (level < table_.num_levels() && is_late(level)) ++level;
+      if (level == table_.num_levels()) return false;
+      if (level > level_) order.emplace_back(-level, -table_.time(level, bundle), bundle);
+    }
+    std::sort(order.begin(), order.end());
+    for (const auto& [level, time, bundle] : order) {
+      const auto span = static_cast<std::size_t>(table_.size(-level) / table_.size(level_));
+      std::size_t best = 0;
+      const auto latest = [&](std::size_t first) {
+        const auto begin = base_.begin() + static_cast<std::ptrdiff_t>(first);
+        return *std::max_element(begin, begin + static_cast<std::ptrdiff_t>(span));
+      };
+      for (std::size_t first = 0; first + span <= base_.size(); first += span) {
+        if (latest(first) < latest(best)) best = first;
+      }
+      const Nanoseconds until = latest(best) - time;
+      for (std::size_t k = best; k < best + span; ++k) base_[k] = until;
+      wide_[static_cast<std::size_t>(bundle)] = {
+          .first = static_cast<std::int64_t>(best) * table_.size(level_),
+          .size = table_.size(-level)};
+    }
+    return true;
+  }
+
+  bool is_wide(BundleId bundle) const { return wide_[static_cast<std::size_t>(bundle)].size > 0; }
+
+  Nanoseconds time_of(std::size_t block, const BundleSet& set) {
+    if (set.count == 0) return base_[block];
+    const Nanoseconds time = packer_.time(set.ids());
+    return time < 0 ? time : base_[block] + time;
+  }
+
+  using Tight = std::pair<Nanoseconds, std::vector<TightSet>>;  // with what it promises
+
+  // Tight sets on the halves of some blocks, and groups of two, which are even, for what they
+  // leave: the two choices of sets that promise most.
+  std::vector<Tight> promising_sets() const {
+    std::vector<Tight> choices;
+    for (const double above : {0.003, 0.005, 0.007, 0.009}) {
+      const double latest = static_cast<double>(bound_) * (1 + above);
+      for (const double waste : {0.003, 0.006, 0.009}) {
+        auto tight = find_tight_sets(table_, static_cast<Nanoseconds>(latest * (1 - waste)),
+                                     static_cast<Nanoseconds>(latest));
+        if (tight.size() % 2 == 1) tight.pop_back();
+        const double num_others =
+            static_cast<double>(blocks_.size()) - static_cast<double>(tight.size() / 2);
+        if (tight.size() < 2 || num_others < 1) continue;
+        double cost = 0;
+        for (BundleId bundle = 0; bundle < table_.num_bundles(); ++bundle) {
+          cost += static_cast<double>(table_.use(1, bundle).cost);
+        }
+        for (const TightSet& set : tight) {
+          for (const BundleId b : set) cost -= static_cast<double>(table_.use(1, b).cost);
+        }
+        // Few blocks are hard to make even.
+        const double even =
+            (cost / num_others + static_cast<double>(table_.fixed(1))) * (1 + 0.03 / num_others);
+        choices.emplace_back(static_cast<Nanoseconds>(std::max(latest, even)), std::move(tight));
+      }
+    }
+    std::stable_sort(choices.begin(), choices.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    choices.resize(std::min<std::size_t>(2, choices.size()));
+    return choices;
+  }
+
+  // Two of them a block, pairs beside triples, in blocks from the first on that no wide bundle has;
+  // how many blocks that is.
+  std::size_t place_tight(const std::vector<TightSet>& tight, std::vector<bool>& is_dealt) {
+    std::size_t block = 0;
+    for (std::size_t i = 0; i < tight.size() / 2; ++i) {
+      const TightSet& pair = tight[i];  // they come first
+      const TightSet& other = tight[tight.size() - 1 - i];
+      if (pair.size() + other.size() > max_in_block) break;
+      while (block < blocks_.size() && base_[block] > 0) ++block;
+      if (block == blocks_.size()) break;
+      for (const TightSet& set : {pair, other}) {
+        for (const BundleId bundle : set) {
+          is_dealt[static_cast<std::size_t>(bundle)] = true;
+          blocks_[block].bundles[blocks_[block].count++] = bundle;
+        }
+      }
+      ++block;
+    }
+    return block;
+  }
+
+  std::size_t pick(std::size_t count) {
+    return static_cast<std::size_t>((random_.next() >> 32) * count >> 32);
+  }
+
+  // The tight sets first; then the largest, to the block with the least area. False if one would
+  // have too many.
+  bool deal(const std::vector<TightSet>& tight) {
+    std::fill(blocks_.begin(), blocks_.end(), BundleSet{});
+    std::vector<bool> is_dealt(area_.size(), false);
+    const std::size_t num_paired = place_tight(tight, is_dealt);
+    if (num_paired == blocks_.size()) return false;
+    std::vector<std::pair<double, BundleId>> order;
+    for (std::size_t i = 0; i < area_.size(); ++i) {
+      const auto bundle = static_cast<BundleId>(i);
+      if (is_wide(bundle) || is_dealt[i]) continue;
+      if (area_[i] == std::numeric_limits<double>::infinity()) return false;
+      order.emplace_back(-area_[i], bundle);
+    }
+    std::sort(order.begin(), order.end());
+    std::vector<double> areas(base_.begin() + static_cast<std::ptrdiff_t>(num_paired), base_.end());
+    for (const auto& [area, bundle] : order) {
+      const auto k =
+          static_cast<std::size_t>(std::min_element(areas.begin(), areas.end()) - areas.begin());
+      BundleSet& block = blocks_[num_paired + k];
+      if (block.count == max_in_block) return false;
+      areas[k] -= area;
+      block.bundles[block.count++] = bundle;
+    }
+    for (std::size_t k = 0; k < blocks_.size(); ++k) {
+      blocks_[k].time = time_of(k, blocks_[k]);
+      if (blocks_[k].time < 0) return false;
+    }
+    return true;
+  }
+
+  void note() {
+    const Nanoseconds now = time();
+    if (!best_.empty() && now >= best_time_) return;
+    best_time_ = now;
+    best_ = blocks_;
+  }
+
+  Nanoseconds time() const {
+    return std::max_element(blocks_.begin(), blocks_.end(),
+                            [](const BundleSet& a, const BundleSet& b) { return a.time < b.time; })
+        ->time;
+  }
+
+  double excess(double time) const { return std::max(0.0, time - static_cast<double>(target_)); }
+  double excess(const BundleSet& set) const { return excess(static_cast<double>(set.time)); }
+
+  void find_late() {
+    late_.clear();
+    for (std::size_t k = 0; k < blocks_.size(); ++k) {
+      if (blocks_[k].time > target_) late_.push_back(k);
+    }
+  }
+
+  void lower_target() {
+    target_ = std::max(bound_, best_time_ - std::max<Nanoseconds>(1, best_time_ / 1000));
+    find_late();
+  }
+
+  // In the end with a thousandth of the heat. What was promised, if anything, is the first target.
+  void anneal(std::int64_t num_trials, double hot, Nanoseconds promised = 0) {
+    lower_target();
+    if (promised > bound_ && promised < target_) {
+      target_ = promised;
+      find_late();
+    }
+    for (std::int64_t trial = 0; trial < num_trials && best_time_ > bound_; ++trial) {
+      const double cooled = static_cast<double>(trial) / static_cast<double>(num_trials);
+      heat_ = hot * static_cast<double>(best_time_) * halved(10 * cooled);
+      change();
+    }
+  }
+
+  // Takes out some of a set.
+  static BundleSet without(const BundleSet& set, std::size_t a, std::size_t b) {
+    BundleSet left;
+    for (std::size_t i = 0; i < set.count; ++i) {
+      if (i != a && i != b) left.bundles[left.count++] = set.bundles[i];
+    }
+    return left;
+  }
+
+  void change() {
+    constexpr std::size_t none = max_in_block;
+    const std::size_t from = late_[pick(late_.size())];
+    const std::size_t to = pick(blocks_.size());
+    if (to == from) return;
+    const BundleSet& giver = blocks_[from];
+    const BundleSet& taker = blocks_[to];
+    // One or two of the late block against none, one or two of the other.
+    const auto one_or_two = [&](const BundleSet& set, bool may_be_none) {
+      std::array<std::size_t, 2> picked = {none, none};
+      if (set.count == 0) return picked;
+      const std::size_t draw = pick(8);
+      if (may_be_none && draw < 2) return picked;
+      picked[0] = pick(set.count);
+      if (draw == 7) picked[1] = pick(set.count);
+      if (picked[1] == picked[0]) picked[1] = none;
+      return picked;
+    };
+    const auto given = one_or_two(giver, false);
+    const auto taken = one_or_two(taker, true);
+    BundleSet left = without(giver, given[0], given[1]);
+    BundleSet right = without(taker, taken[0], taken[1]);
+    const auto move = [&](const BundleSet& source, const std::array<std::size_t, 2>& picked,
+                          BundleSet& target) {
+      for (const std::size_t i : picked) {
+        if (i == none) continue;
+        if (target.count == none) return false;
+        target.bundles[target.count++] = source.bundles[i];
+      }
+      return true;
+    };
+    if (!move(giver, given, right) || !move(taker, taken, left)) return;
+    // The most that may be late for the change to be taken.
+    double odds = random_.unit();
+    double worse = 0;
+    while (odds < 0.5 && worse < 12) {
+      odds *= 2;
+      worse += 1;
+    }
+    worse += 2 * (1 - odds);
+    const double limit = excess(giver) + excess(taker) + heat_ * worse;
+    const auto least = [&](std::size_t block, const BundleSet& set) {
+      double area = static_cast<double>(base_[block]);
+      for (const BundleId bundle : set.ids()) area += area_[static_cast<std::size_t>(bundle)];
+      return excess(area);
+    };
+    if (least(from, left) + least(to, right) >= limit) return;
+    right.time = time_of(to, right);
+    if (right.time < 0 || excess(right) + least(from, left) >= limit) return;
+    left.time = time_of(from, left);
+    if (left.time < 0 || excess(right) + excess(left) >= limit) return;
+    blocks_[from] = left;
+    blocks_[to] = right;
+    find_late();
+    Nanoseconds latest = 0;
+    for (const std::size_t k : late_) latest = std::max(latest, blocks_[k].time);
+    if (latest >= best_time_) return;
+    best_time_ = time();
+    best_ = blocks_;
+    if (late_.empty()) lower_target();
+  }
+
+  static constexpr std::size_t max_in_block = BundleSet::max_count;
+
+  const Problem& problem_;
+  const BundleTable& table_;
+  std::int32_t level_;
+  BlockPacker packer_;
+  Random random_;
+  std::vector<RankRange> wide_;    // of bundles that no block runs in time; size 0: others
+  std::vector<Nanoseconds> base_;  // of each block: those
+  std::vector<double> area_;       // of each bundle at least, in time of a block
+  Blocks blocks_;
+  Blocks best_;
+  std::vector<std::size_t> late_;  // blocks over the target
+  Nanoseconds best_time_ = 0;
+  Nanoseconds bound_ = 0;
+  Nanoseconds target_ = 0;
+  double heat_ = 0;
+};
+
+// The size of blocks that have two to four bundles each; of one rank if more than two are on it,
+// for pairs are hardly ever even. -1: there is none.
+std::int32_t level_of_blocks(const Problem& problem, const BundleTable& table) {
+  const double a_rank = static_cast<double>(table.num_bundles()) / problem.num_ranks();
+  for (std::int32_t level = 0; level < table.num_levels(); ++level) {
+    const double a_block = a_rank * table.size(level);
+    const bool is_many = level > 0 ? a_block >= 1.5 : a_block > 2;
+    if (is_many && a_block <= 4 && has_halves(table, level)) return level;
+  }
+  return -1;
+}
+
+}  // namespace
+
+std::optional<Draft> search_partition(const Problem& problem, Nanoseconds bound,
+                                      std::int64_t num_trials, BlockPacker::Ranks ranks) {
+  const BundleTable table(problem);
+  const std::int32_t level = level_of_blocks(problem, table);
+  if (level < 0) return std::nullopt;
+  return PartitionSearch(problem, table, level, ranks).run(bound, num_trials);
+}
+
+}  // namespace isochron

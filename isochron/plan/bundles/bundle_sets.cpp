@@ -1,0 +1,181 @@
+#include "isochron/plan/bundles/bundle_sets.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <utility>
+
+namespace isochron {
+
+namespace {
+
+constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max() / 4;
+
+}  // namespace
+
+bool has_halves(const BundleTable& table, std::int32_t level) {
+  for (std::int32_t l = 1; l <= level; ++l) {
+    if (table.size(l) != 2 * table.size(l - 1)) return false;
+  }
+  return true;
+}
+
+BlockPacker::BlockPacker(const BundleTable& table, std::int32_t level, Ranks ranks)
+    : table_(table), ranks_(ranks) {
+  levels_.resize(static_cast<std::size_t>(level) + 1);
+}
+
+Nanoseconds BlockPacker::time(std::span<const BundleId> bundles) {
+  count_ = bundles.size();
+  const Mask all = (Mask{1} << count_) - 1;
+  std::array<BlockUse, std::size_t{1} << BundleSet::max_count> uses;
+  for (std::size_t l = 0; l < levels_.size(); ++l) {
+    const auto level = static_cast<std::int32_t>(l);
+    Choices& here = levels_[l];
+    here[0] = {};
+    // On the whole block first.
+    uses[0] = {};
+    for (Mask set = 1; set <= all; ++set) {
+      const Mask rest = set & (set - 1);
+      const BundleId bundle = bundles[static_cast<std::size_t>(std::countr_zero(set))];
+      here[set] = {.time = never, .own = set};
+      uses[set] = uses[rest];
+      if (!table_.fits(level, bundle) || here[rest].time >= never) continue;
+      const BlockUse& more = table_.use(level, bundle);
+      uses[set].cost += more.cost;
+      uses[set].tokens += more.tokens;
+      uses[set].sequences += more.sequences;
+      here[set].time = table_.time(level, uses[set]);
+    }
+    if (l == 0) continue;
+    const Choices& half = levels_[l - 1];
+    std::array<Choice, std::size_t{1} << BundleSet::max_count> split;
+    split[0] = {};
+    for (Mask set = 1; set <= all; ++set) {
+      const Mask rest = set & (set - 1);
+      split[set] = {.time = never};
+      for (Mask with = rest;; with = (with - 1) & rest) {
+        const Mask left = (set ^ rest) | with;  // halves are alike: the lowest is on the left
+        const Nanoseconds time = std::max(half[left].time, half[set ^ left].time);
+        if (time < split[set].time) split[set] = {.time = time, .own = 0, .left = left};
+        if (with == 0) break;
+      }
+    }
+    // What runs on all of it is overwritten from large sets to small ones, which those need.
+    for (Mask set = all; set > 0; --set) {
+      Choice best = split[set];
+      if (ranks_ == Ranks::keep_groups) {
+        if (best.time <= here[set].time) here[set] = best;
+        continue;
+      }
+      for (Mask own = set; own != 0; own = (own - 1) & set) {
+        const Nanoseconds time = here[own].time + split[set ^ own].time;
+        if (time < best.time) best = {.time = time, .own = own, .left = split[set ^ own].left};
+      }
+      here[set] = best;
+    }
+  }
+  const Nanoseconds time = levels_.back()[all].time;
+  return time >= never ? -1 : time;
+}
+
+void BlockPacker::collect(std::int32_t level, Mask set, std::int32_t block,
+                          std::vector<BundlePlace>& places) const {
+  if (set == 0) return;
+  const Choice& choice = levels_[static_cast<std::size_t>(level)][set];
+  for (Mask own = choice.own; own != 0; own &= own - 1) {
+    places[static_cast<std::size_t>(std::countr_zero(own))] = {.level = level, .block = block};
+  }
+  if (level == 0) return;
+  collect(level - 1, choice.left, 2 * block, places);
+  collect(level - 1, set ^ choice.own ^ choice.left, 2 * block + 1, places);
+}
+
+std::vector<BundlePlace> BlockPacker::places() const {
+  std::vector<BundlePlace> places(count_);
+  collect(static_cast<std::int32_t>(levels_.size()) - 1, (Mask{1} << count_) - 1, 0, places);
+  return places;
+}
+
+std::vector<double> least_areas(const BundleTable& table, std::int32_t level, Nanoseconds time) {
+  std::vector<double> areas;
+  for (BundleId bundle = 0; bundle < table.num_bundles(); ++bundle) {
+    double least = std::numeric_limits<double>::infinity();
+    for (std::int32_t l = 0; l <= level; ++l) {
+      if (!table.fits(l, bundle) || table.time(l, bundle) > time) continue;
+      least = std::min(least, static_cast<double>(table.use(l, bundle).cost) * table.size(l));
+    }
+    areas.push_back(least);
+  }
+  return areas;
+}
+
+double small_area(const BundleTable& table, std::int32_t level, Nanoseconds time) {
+  constexpr double most = BundleSet::max_count + 1;
+  return static_cast<double>(time) * table.size(level) * (1 + 1e-6) / most;
+}
+
+namespace {
+
+// Depth first over bundles from the least area up: once one has no room, no later one has.
+class SetFinder {
+ public:
+  SetFinder(const BundleTable& table, std::int32_t level, Nanoseconds time, double small,
+            std::size_t most)
+      : packer_(table, level), time_(time), most_(most) {
+    const std::vector<double> areas = least_areas(table, level, time);
+    room_ = static_cast<double>(time) * table.size(level) * (1 + 1e-9);
+    for (BundleId bundle = 0; bundle < table.num_bundles(); ++bundle) {
+      const double area = areas[static_cast<std::size_t>(bundle)];
+      if (area > small) by_area_.emplace_back(area, bundle);
+    }
+    std::sort(by_area_.begin(), by_area_.end());
+  }
+
+  bool run() { return extend(0, 0); }
+  std::vector<BundleSet> take() { return std::move(sets_); }
+
+ private:
+  // False if there are too many.
+  bool extend(std::size_t first, double area) {
+    for (std::size_t i = first; i < by_area_.size(); ++i) {
+      const double with = area + by_area_[i].first;
+      if (with > room_) break;
+      if (set_.count == BundleSet::max_count) return false;
+      set_.bundles[set_.count++] = by_area_[i].second;
+      set_.time = packer_.time(set_.ids());
+      // A set that takes too long does so with more in it.
+      const bool is_in_time = set_.time <= time_;
+      if (is_in_time) {
+        if (sets_.size() == most_) return false;
+        sets_.push_back(set_);
+        if (!extend(i + 1, with)) return false;
+      }
+      --set_.count;
+    }
+    return true;
+  }
+
+  BlockPacker packer_;
+  Nanoseconds time_;
+  std::size_t most_;
+  double room_ = 0;
+  std::vector<std::pair<double, BundleId>> by_area_;
+  BundleSet set_;
+  std::vector<BundleSet> sets_;
+};
+
+}  // namespace
+
+std::optional<std::vector<BundleSet>> find_bundle_sets(const BundleTable& table, std::int32_t level,
+                                                       Nanoseconds time, double small,
+                                                       std::size_t most) {
+  SetFinder finder(table, level, time, small, most);
+  if (!finder.run()) return std::nullopt;
+  std::vector<BundleSet> sets = finder.take();
+  std::stable_sort(sets.begin(), sets.end(),
+                   [](const BundleSet& a, const BundleSet& b) { return a.time < b.time; });
+  return sets;
+}
+
+}  // namespace isochron

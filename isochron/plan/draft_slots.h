@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "isochron/plan/draft.h"
+#include "isochron/plan/problem.h"
+#include "isochron/plan/slots/slot_search.h"
+
+namespace isochron {
+
+using DraftSlots = std::vector<std::vector<DraftGroup>>;
+
+// The slots of groups that ranks run in a given order: each in the first slot in which all of its
+// members have run what comes before.
+[[nodiscard]] DraftSlots slots_of(const Problem& problem, const Draft& draft);
+
+// Whether groups of a size cost the same wherever they stand, but for slow ranks.
+[[nodiscard]] bool has_one_price(const Problem& problem);
+
+// Items in micro-batches of groups of `size`: each, in this order, in the first that has room.
+[[nodiscard]] std::vector<std::vector<ItemId>> first_fit(const Problem& problem, std::int32_t size,
+                                                         std::span<const ItemId> items);
+
+// What a group costs its members.
+[[nodiscard]] Nanoseconds group_time(const Problem& problem, const DraftGroup& group);
+
+// The sum over slots of the slowest group.
+[[nodiscard]] Nanoseconds slots_time(const Problem& problem, const DraftSlots& slots);
+
+// When the last rank is done, if groups start when their last member is free.
+[[nodiscard]] Nanoseconds step_time(const Problem& problem, const Draft& draft);
+[[nodiscard]] Nanoseconds step_time(const Problem& problem, const DraftSlots& slots);
+
+// Makes every rank a member of exactly one group in every slot, in a number of slots that is a
+// multiple of `multiple`: items leave micro-batches that hold several for cells that idle, as long
+// as there are any; what idles then is a placeholder, a group without items.
+void equalize(const Problem& problem, std::int32_t multiple, DraftSlots& slots);
+
+// Whether some rank runs nothing in some slot.
+[[nodiscard]] bool has_placeholder(const DraftSlots& slots);
+
+// For dynamic sizes: widens groups over placeholders beside them; what cannot be filled like that
+// runs on all ranks, one item after the other. False if that leaves a placeholder, breaks the
+// capacity, or gives a number of slots that `multiple` does not divide.
+[[nodiscard]] bool widen(const Problem& problem, std::int32_t multiple, DraftSlots& slots);
+
+// Cuts the ranks into groups of `size`, each of which holds an item in every slot, in the most
+// slots for which that is found; their number is a multiple of `multiple`. False if it is found for
+// none.
+[[nodiscard]] bool fill_groups(const Problem& problem, std::int32_t size, std::int32_t multiple,
+                               DraftSlots& slots);
+
+}  // namespace isochron

@@ -1,0 +1,104 @@
+// A path of 1F1B goes down over d stages with slot k, less the d backwards before k, and up with
+// slot j, less the d forwards after j (simulate/order_bound.cpp). Let t be the longest slot, and a
+// forward the lesser part f of it; the other way round time runs backwards.
+//
+// Simple: down with the first slot, up with the last one of length t. The forwards after it are
+// shorter than f, so a rank with work W takes W + d * (t - 2f).
+//
+// Sums: in a step of W + d * (r * (t - f) + y * f) no slot rises by more than r and none falls by
+// more than y. So the d forwards after t are at least d * (ratio - y) in units of f, with
+// ratio = (t - f) / f, and every slot x among them needs d * (ratio * x - y) after itself. With
+// weights w_0 = a for t and w_i >= (w_i-1 + .. + w_i-d - 1) / (d * ratio) for the i-th after it the
+// sum of these inequalities bounds the volume behind t: at least d * (ratio * a - y * sum of w).
+// Likewise in front, with 1 / ratio. Both volumes together are no more than W - t, which makes a
+// line in W and t: little work beside a long slot leaves nothing for it to hide behind.
+//
+// The shorter the longest slot, the more slots there are, each with its fixed cost.
+
+#include "isochron/plan/pipelines/rank_room.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace isochron {
+
+namespace {
+
+constexpr double infinite = std::numeric_limits<double>::infinity();
+
+// Of the least weights that begin with `first`; infinite if they do not end.
+double sum_of_weights(double first, std::size_t depth, double ratio) {
+  constexpr std::size_t max_weights = 400;
+  std::vector<double> weights = {first};
+  double sum = first;
+  double window = first;
+  for (std::size_t i = 1; window > 1; ++i) {
+    if (i == max_weights) return infinite;
+    weights.push_back((window - 1) / (static_cast<double>(depth) * ratio));
+    sum += weights.back();
+    window += weights.back();
+    if (i >= depth) window -= weights[i - depth];
+  }
+  return sum;
+}
+
+// The largest first weight whose sum is not above a limit, which is at least 1.
+double first_weight(double limit, std::size_t depth, double ratio) {
+  double low = 1;
+  double high = limit;
+  constexpr int num_halvings = 12;
+  for (int i = 0; i < num_halvings; ++i) {
+    const double middle = (low + high) / 2;
+    (sum_of_weights(middle, depth, ratio) <= limit ? low : high) = middle;
+  }
+  return low;
+}
+
+}  // namespace
+
+RankRoom::RankRoom(const PipelineShape& shape, Pass pass, double forward_share, double fixed)
+    : fixed_(fixed) {
+  const double depth = shape.stages - 1;
+  lost_ = 4 * depth;
+  if (pass == Pass::forward) {
+    // Down with the longest slot, which misses nothing.
+    lines_ = {{.slope = 0, .wait = depth}};
+    return;
+  }
+  const double lesser = std::min(forward_share, 1 - forward_share);
+  ends_ = depth * lesser * fixed;
+  lines_ = {{.slope = 0, .wait = depth * (1 - 2 * lesser)}};
+  constexpr double least_share = 0.1;  // weights of very unequal passes do not end
+  if (lesser < least_share) return;
+  const double ratio = (1 - lesser) / lesser;
+  const auto num_before = static_cast<std::size_t>(shape.stages - 1);
+  for (const double behind : {1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0}) {
+    const double sum_behind = sum_of_weights(behind, num_before, ratio);
+    if (sum_behind == infinite) break;
+    const double in_front = first_weight(ratio * sum_behind, num_before, 1 / ratio);
+    const double slope = lesser / sum_behind;  // of both sides: their sums are as their costs
+    lines_.push_back(
+        {.slope = slope, .wait = slope * (depth * (in_front / ratio + behind * ratio) + 1)});
+  }
+}
+
+double RankRoom::area(const Line& line, double time, double length) const {
+  if (line.wait == 0) return time;
+  // Shorter slots are more, longer ones wait: between them is the length that leaves the most area.
+  const double best_length = std::sqrt(std::max(0.0, time) * fixed_ / line.wait);
+  const double longest = std::max(length, best_length);
+  if (longest <= fixed_) return fixed_ > 0 ? 0 : time;
+  return (time - line.wait * longest) * (1 - fixed_ / longest) / (1 - line.slope);
+}
+
+double RankRoom::area(double time, double length) const {
+  double least = infinite;
+  for (const Line& line : lines_) {
+    // The first and the last slot are counted in the sums.
+    least = std::min(least, area(line, line.slope == 0 ? time - ends_ : time, length));
+  }
+  return least;
+}
+
+}  // namespace isochron

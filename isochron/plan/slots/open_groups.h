@@ -1,0 +1,87 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "isochron/plan/slots/slot_items.h"
+
+namespace isochron {
+
+// Groups by the room they have: of the time and of the tokens, at the lightest item's price for
+// those, what there is less of.
+class OpenGroups {
+ public:
+  explicit OpenGroups(const SlotItems& items) : items_(items), by_room_(items.num_places()) {}
+
+  void add(const PackedGroup& group, Nanoseconds time_left, std::int32_t id) {
+    by_room_[static_cast<std::size_t>(group.place)].emplace(room_of(group, time_left), id);
+  }
+
+  [[nodiscard]] bool has_any(std::size_t place) const { return !by_room_[place].empty(); }
+
+  // Places of the sizes of all groups, ascending.
+  [[nodiscard]] std::vector<std::size_t> places() const {
+    std::vector<std::size_t> result;
+    for (std::size_t place = 0; place < by_room_.size(); ++place) {
+      if (has_any(place)) result.push_back(place);
+    }
+    return result;
+  }
+
+  // Whether a group of this size has room enough by what is kept of it.
+  [[nodiscard]] bool may_take(std::size_t place, ItemId item) const {
+    return has_any(place) && by_room_[place].rbegin()->first >= needs_of(place, item);
+  }
+
+  // The group of this size with the least room that takes the item, removed; -1 if there is none.
+  template <class GroupOf, class TimeLeftOf>
+  std::int32_t take(std::size_t place, ItemId item, GroupOf group_of, TimeLeftOf time_left_of) {
+    std::set<std::pair<Nanoseconds, std::int32_t>>& groups = by_room_[place];
+    if (groups.empty()) return -1;
+    const Problem& problem = items_.problem();
+    const std::int32_t size = problem.sizes()[place];
+    const std::int32_t max_sequences = problem.options().max_sequences;
+    const Tokens tokens = items_.tokens(place, item);
+    const Nanoseconds time = items_.cost(place, item);
+    const Nanoseconds needs = needs_of(place, item);
+    if (groups.rbegin()->first < needs) return -1;
+    constexpr int max_tries = 16;
+    int tries = 0;
+    for (auto it = groups.lower_bound({needs, -1}); it != groups.end() && tries < max_tries;
+         ++it, ++tries) {
+      const PackedGroup& group = group_of(it->second);
+      const std::int32_t sequences = problem.num_sequences(item);
+      if (time_left_of(it->second) < time || group.tokens + tokens > problem.capacity() * size ||
+          (max_sequences > 0 && group.num_sequences + sequences > max_sequences)) {
+        continue;
+      }
+      const std::int32_t id = it->second;
+      groups.erase(it);
+      return id;
+    }
+    return -1;
+  }
+
+ private:
+  // The room that an item needs at least.
+  [[nodiscard]] Nanoseconds needs_of(std::size_t place, ItemId item) const {
+    const double tokens = static_cast<double>(items_.tokens(place, item));
+    const std::int32_t size = items_.problem().sizes()[place];
+    return std::min(items_.cost(place, item),
+                    static_cast<Nanoseconds>(tokens / size * items_.lightest()));
+  }
+
+  [[nodiscard]] Nanoseconds room_of(const PackedGroup& group, Nanoseconds time_left) const {
+    const Tokens left = items_.problem().capacity() * group.size - group.tokens;
+    const double by_tokens = static_cast<double>(left) / group.size * items_.lightest();
+    return std::min(time_left, static_cast<Nanoseconds>(std::min(by_tokens, 4e18)));
+  }
+
+  const SlotItems& items_;
+  std::vector<std::set<std::pair<Nanoseconds, std::int32_t>>> by_room_;
+};
+
+}  // namespace isochron

@@ -1,0 +1,95 @@
+#include "isochron/plan/slots/slot_items.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace isochron {
+
+Nanoseconds total_time(const std::vector<PackedSlot>& slots) {
+  Nanoseconds sum = 0;
+  for (const PackedSlot& slot : slots) sum += slot.time;
+  return sum;
+}
+
+SlotItems::SlotItems(const Problem& problem) : problem_(problem) {
+  const auto sizes = problem.sizes();
+  for (const std::int32_t size : sizes) prices_.push_back(problem.cheapest_price(size));
+  const auto count = static_cast<std::size_t>(problem.num_items());
+  known_.resize(sizes.size());
+  smallest_.resize(count);
+  least_area_.resize(count);
+  dearest_.resize(count);
+  std::iota(dearest_.begin(), dearest_.end(), 0);
+  lightest_ = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto item = static_cast<ItemId>(i);
+    std::size_t place = 0;
+    while (!problem.item_fits(sizes[place], item)) ++place;
+    smallest_[i] = static_cast<std::int32_t>(place);
+    const double area = static_cast<double>(cost(place, item)) * sizes[place];
+    const auto item_tokens = static_cast<double>(tokens(place, item));
+    least_area_[i] = area;
+    total_area_ += area;
+    total_tokens_ += item_tokens;
+    lightest_ = std::min(lightest_, area / item_tokens);
+  }
+  std::sort(dearest_.begin(), dearest_.end(), [&](ItemId a, ItemId b) {
+    return std::pair(-cost(0, a), a) < std::pair(-cost(0, b), b);
+  });
+  position_.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    position_[static_cast<std::size_t>(dearest_[i])] = static_cast<std::int32_t>(i);
+  }
+}
+
+std::size_t SlotItems::smallest_from(std::size_t base, ItemId item) const {
+  auto place = smallest(item);
+  if (base <= place) return place;
+  place = base;
+  // What fits a size may not fit the next, which pads more.
+  while (place < prices_.size() && !problem_.item_fits(problem_.sizes()[place], item)) ++place;
+  return place;
+}
+
+std::size_t SlotItems::smallest_within(std::size_t base, Nanoseconds limit, ItemId item) const {
+  const auto sizes = problem_.sizes();
+  std::size_t best = smallest_from(base, item);
+  Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
+  for (std::size_t place = best; place < sizes.size() && least > limit; ++place) {
+    if (!problem_.item_fits(sizes[place], item)) continue;
+    const Nanoseconds time = cost(place, item) + fixed(place);
+    if (time < least) {
+      least = time;
+      best = place;
+    }
+  }
+  return best;
+}
+
+bool SlotItems::holds_all(std::size_t base) const {
+  return std::all_of(dearest_.begin(), dearest_.end(),
+                     [&](ItemId item) { return smallest_from(base, item) < prices_.size(); });
+}
+
+double SlotItems::overhead(std::size_t place, ItemId item) const {
+  if (place == smallest(item)) return 1;
+  return static_cast<double>(cost(place, item)) * problem_.sizes()[place] /
+         std::max(1.0, least_area(item));
+}
+
+PackedGroup SlotItems::group_at(std::size_t place) const {
+  return {.place = static_cast<std::int32_t>(place),
+          .size = problem_.sizes()[place],
+          .time = fixed(place)};
+}
+
+void SlotItems::put(PackedGroup& group, ItemId item) const {
+  group.items.push_back(item);
+  group.time += cost(static_cast<std::size_t>(group.place), item);
+  group.tokens += tokens(static_cast<std::size_t>(group.place), item);
+  group.num_sequences += problem_.num_sequences(item);
+}
+
+}  // namespace isochron

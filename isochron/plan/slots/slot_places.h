@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "isochron/plan/draft.h"
+#include "isochron/plan/slots/slot_items.h"
+
+namespace isochron {
+
+// Where the groups of a slot stand.
+class SlotPlaces {
+ public:
+  explicit SlotPlaces(const Problem& problem);
+
+  // Whether groups fit side by side as soon as their sizes add up.
+  [[nodiscard]] bool is_simple() const { return is_simple_; }
+
+  // First ranks for groups of these sizes, in their order, or nothing if they do not fit: widest
+  // first, each at its first free place, inside a node if it can.
+  [[nodiscard]] std::vector<std::int32_t> find(const std::vector<std::int32_t>& sizes) const;
+
+  // Ranks of a block inside which groups are cheaper than across its border; 0 if there is none, or
+  // if no group may cross it.
+  [[nodiscard]] std::int32_t block() const { return block_; }
+
+  // Whether one more group has a place beside those of a slot.
+  [[nodiscard]] bool holds(const std::vector<PackedGroup>& groups, const PackedGroup& more) const;
+
+  // The groups of a slot on their ranks, and what the slowest takes there.
+  [[nodiscard]] std::pair<std::vector<DraftGroup>, Nanoseconds> placed(
+      const PackedSlot& slot) const;
+
+  // Where groups of a size differ by their place, slots take what they do where they stand.
+  void settle(std::vector<PackedSlot>& slots) const;
+
+ private:
+  [[nodiscard]] std::vector<std::int32_t> places_in_row(
+      const std::vector<std::int32_t>& sizes, const std::vector<std::size_t>& order) const;
+
+  const Problem& problem_;
+  bool is_simple_;
+  bool is_alike_;  // groups of a size cost the same wherever they stand
+  std::int32_t block_ = 0;
+};
+
+// What a slot has room for, group by group, so that none crosses a block that it fits: larger ones
+// stand in a row from the first rank on, the others in the fullest block that still takes them.
+class SlotRoom {
+ public:
+  explicit SlotRoom(const SlotPlaces& places, std::int32_t num_ranks);
+
+  [[nodiscard]] std::int32_t num_free() const { return num_free_; }
+  // Takes ranks for a group; false if it has no place.
+  [[nodiscard]] bool take(std::int32_t size);
+
+ private:
+  [[nodiscard]] std::int32_t free_in(std::size_t block, std::int32_t row) const;
+
+  const SlotPlaces& places_;
+  std::int32_t num_ranks_;
+  std::int32_t num_free_;
+  std::vector<std::int32_t> sizes_;  // of the groups, where places do not follow from sums
+  std::vector<std::int32_t> used_;   // ranks of each block, without those of the row
+  std::int32_t row_ = 0;             // ranks of groups that are larger than a block
+};
+
+}  // namespace isochron

@@ -1,0 +1,406 @@
+// The best of several recipes is the start; after that a few slots at a time are pooled and built
+// anew.
+
+#include "isochron/plan/slots/slot_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "isochron/core/random.h"
+#include "isochron/plan/slots/slot_builder.h"
+#include "isochron/plan/slots/slot_limits.h"
+#include "isochron/plan/slots/tight_slots.h"
+
+namespace isochron {
+
+namespace {
+
+constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max();
+
+using Idle = SlotRecipe::Idle;
+
+class SlotSearch {
+ public:
+  SlotSearch(const Problem& problem, Nanoseconds bound, Nanoseconds known = never)
+      : problem_(problem),
+        bound_(bound),
+        known_(known),
+        items_(problem),
+        places_(problem),
+        builder_(items_, places_),
+        tight_(items_, places_, builder_) {}
+
+  SlotDraft within(Nanoseconds limit, std::int32_t base, PackCare care) {
+    const auto sizes = problem_.sizes();
+    const auto place =
+        static_cast<std::size_t>(std::find(sizes.begin(), sizes.end(), base) - sizes.begin());
+    std::int64_t work = 0;
+    consider(builder_.build(
+        items_.dearest(),
+        {.base = place, .limit = limit, .idle = Idle::spread, .is_quick = care == PackCare::rough},
+        work));
+    return draft();
+  }
+
+  SlotDraft run(std::int64_t work) {
+    start(work);
+    if (time_ <= most()) improve(work);
+    return draft();
+  }
+
+ private:
+  Nanoseconds good_enough() const { return bound_ + (bound_ >> 13); }
+
+  void consider(std::vector<PackedSlot> slots) {
+    if (slots.empty()) return;  // given up
+    places_.settle(slots);
+    const Nanoseconds time = total_time(slots);
+    if (time < time_) {
+      time_ = time;
+      slots_ = std::move(slots);
+    }
+  }
+
+  // What a micro-batch full of average tokens takes.
+  double full_time() const {
+    return items_.total_area() * static_cast<double>(problem_.capacity()) / items_.total_tokens();
+  }
+
+  // Long items set the pace of their slots; with many slots that is all there is to choose.
+  bool has_many_slots() const {
+    return std::ceil(items_.total_area() / problem_.num_ranks() / full_time()) > 6;
+  }
+
+  // Limits worth trying: what the longest items take on groups of every size, what the work takes
+  // in m even slots, and multiples of what a slot full of tokens takes.
+  std::vector<SlotRecipe> recipes() const {
+    const auto sizes = problem_.sizes();
+    const double full = full_time();
+    const double whole = items_.total_area() / problem_.num_ranks();
+    std::vector<SlotRecipe> result;
+    Nanoseconds longest = 0;
+    for (const ItemId item : items_.dearest()) {
+      const auto place = items_.smallest(item);
+      longest = std::max(longest, items_.cost(place, item) + items_.fixed(place));
+    }
+    const auto add = [&](double limit, Idle idle) {
+      const Nanoseconds clamped =
+          std::clamp<Nanoseconds>(static_cast<Nanoseconds>(limit) + items_.fixed(0), 1, longest);
+      const bool is_known = std::any_of(
+          result.begin(), result.end(),
+          [&](const SlotRecipe& recipe) { return recipe.limit == clamped && recipe.idle == idle; });
+      if (!is_known) result.push_back({.limit = clamped, .idle = idle});
+    };
+    const double fewest = std::max(1.0, std::ceil(whole / full));
+    if (has_many_slots()) {
+      add(full * 8.0, Idle::filled);
+      return result;
+    }
+    // Larger cells pack their tokens better, which counts where micro-batches cost much.
+    const std::size_t most_bases = static_cast<double>(items_.fixed(0)) * 16 > full
+                                       ? std::min<std::size_t>(4, sizes.size())
+                                       : 1;
+    for (const Nanoseconds limit : promising_limits(items_, items_.dearest(), 6)) {
+      for (std::size_t base = 0; base < most_bases; ++base) {
+        if (base > 0 && (problem_.num_ranks() % sizes[base] != 0 || !items_.holds_all(base)))
+          continue;
+        result.push_back({.base = base, .limit = limit, .idle = Idle::filled});
+        if (fewest == 1) result.push_back({.base = base, .limit = limit, .idle = Idle::spread});
+      }
+    }
+    for (const double factor : {8.0, 2.2}) add(full * factor, Idle::filled);
+    for (double m = fewest; m < fewest + 3; ++m) add(whole / m * 1.005, Idle::spread);
+    // Larger cells pack their tokens better, which counts where micro-batches cost much.
+    for (std::size_t base = 1; base < std::min<std::size_t>(4, sizes.size()); ++base) {
+      if (problem_.num_ranks() % sizes[base] != 0 || !items_.holds_all(base)) continue;
+      for (const Idle idle : {Idle::filled, Idle::spread}) {
+        result.push_back({.base = base, .limit = longest, .idle = idle});
+      }
+      for (double m = fewest; m < fewest + 2; ++m) {
+        const auto limit = static_cast<Nanoseconds>(whole / m * 1.02) + items_.fixed(base);
+        result.push_back({.base = base, .limit = limit, .idle = Idle::spread});
+      }
+    }
+    for (const double factor : {2.0, 1.8, 1.5, 1.2}) add(full * factor, Idle::filled);
+    for (double m = fewest; m < fewest + 5; ++m) add(whole / m * 1.05, Idle::spread);
+    return result;
+  }
+
+  void start(std::int64_t& work) {
+    const auto sizes = problem_.sizes();
+    // Where every item fits a cell an even spread is often all it takes.
+    const bool is_narrow = std::all_of(items_.dearest().begin(), items_.dearest().end(),
+                                       [&](ItemId item) { return items_.smallest(item) == 0; });
+    if (is_narrow) {
+      consider(builder_.build(items_.dearest(),
+                              {.limit = never, .idle = Idle::spread, .is_last = true}, work));
+      if (time_ <= good_enough()) return;
+    }
+    if (has_many_slots()) start_tight(work);
+    // Groups of any size have an aligned plan beside theirs, which began with these.
+    if (!has_many_slots() || problem_.is_aligned()) start_by_recipes(work);
+    if (!has_many_slots()) start_tight(work);
+    rebuild_beside_widest(work);
+    if (time_ <= good_enough()) return;
+    // All in groups of one larger size, where that may be shorter: few sequences on many ranks.
+    for (std::size_t base = 1; base < sizes.size(); ++base) {
+      if (problem_.num_ranks() % sizes[base] != 0) continue;
+      double area = 0;
+      for (const ItemId item : items_.dearest()) {
+        area += static_cast<double>(items_.cost(base, item)) * sizes[base];
+        if (!problem_.item_fits(sizes[base], item)) area = 1e300;
+      }
+      if (area / problem_.num_ranks() >= static_cast<double>(time_)) continue;
+      consider(builder_.build(items_.dearest(),
+                              {.base = base, .limit = never, .idle = Idle::spread}, work));
+    }
+  }
+
+  void start_by_recipes(std::int64_t& work) {
+    std::vector<std::pair<Nanoseconds, SlotRecipe>> tried;
+    for (SlotRecipe recipe : recipes()) {
+      if (tried.size() > 3 && work <= 0) break;
+      recipe.is_quick = true;
+      recipe.most = most();
+      std::vector<PackedSlot> slots = builder_.build(items_.dearest(), recipe, work);
+      if (slots.empty()) continue;
+      places_.settle(slots);
+      tried.emplace_back(total_time(slots), recipe);
+      consider(std::move(slots));
+      if (time_ <= good_enough()) return;
+    }
+    std::stable_sort(tried.begin(), tried.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    tried.resize(std::min<std::size_t>(3, tried.size()));
+    for (auto& [time, recipe] : tried) {
+      if (time > most()) break;
+      recipe.is_quick = false;
+      consider(builder_.build(items_.dearest(), recipe, work));
+      if (time_ <= good_enough()) return;
+    }
+  }
+
+  // An item on all ranks has its slot for itself: what is left is a question of its own.
+  void rebuild_beside_widest(std::int64_t& work) {
+    const auto rest =
+        std::stable_partition(slots_.begin(), slots_.end(), [&](const PackedSlot& slot) {
+          return slot.groups.size() == 1 && slot.groups.front().size == problem_.num_ranks();
+        });
+    if (rest == slots_.begin() || rest == slots_.end()) return;
+    const std::vector<ItemId> items = items_of({rest, slots_.end()});
+    double area = 0;
+    for (const ItemId item : items) area += items_.least_area(item);
+    std::vector<SlotRecipe> recipes;
+    for (const Nanoseconds limit : promising_limits(items_, items, 6)) {
+      recipes.push_back({.limit = limit});
+    }
+    for (const double m : {1.0, 2.0, 3.0}) {
+      const auto limit = static_cast<Nanoseconds>(1.005 * area / problem_.num_ranks() / m);
+      recipes.push_back({.limit = limit + items_.fixed(0), .idle = Idle::spread});
+    }
+    std::vector<PackedSlot> best(rest, slots_.end());
+    for (SlotRecipe& recipe : recipes) {
+      recipe.most = total_time(best);
+      std::vector<PackedSlot> fresh = builder_.build(items, recipe, work);
+      places_.settle(fresh);
+      if (!fresh.empty() && total_time(fresh) < total_time(best)) best = std::move(fresh);
+    }
+    slots_.erase(rest, slots_.end());
+    for (PackedSlot& slot : best) slots_.push_back(std::move(slot));
+    time_ = total_time(slots_);
+  }
+
+  // Slots built one by one: the best of several ways, with its shortest slots in larger cells.
+  void start_tight(std::int64_t& work) {
+    std::vector<std::pair<Nanoseconds, TightRecipe>> tried;
+    using Way = std::pair<std::int32_t, std::int32_t>;        // lengths tried, grain
+    const std::int32_t many = problem_.is_aligned() ? 2 : 6;  // sizes of any number are closer
+    std::vector<Way> ways{{many, 9}, {1, 9}, {many, 6}, {many, 12}};
+    if (problem_.sizes().size() == 1) ways = {{1, 4}, {1, 9}, {1, 6}, {1, 3}, {1, 5}};
+    if (known_ != never) ways = {{many, 9}, {many, 6}};
+    for (const auto& [num_lengths, grain] : ways) {
+      if (tried.size() > 1 && work <= 0) break;
+      const TightRecipe recipe{
+          .num_lengths = num_lengths, .grain = grain, .is_quick = true, .most = most()};
+      std::vector<PackedSlot> slots = tight_.build(items_.dearest(), recipe, work);
+      if (slots.empty()) continue;
+      places_.settle(slots);
+      tried.emplace_back(total_time(slots), recipe);
+      consider(std::move(slots));
+    }
+    std::stable_sort(tried.begin(), tried.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    tried.resize(std::min<std::size_t>(2, tried.size()));
+    for (auto& [time, recipe] : tried) {
+      if (time > most()) break;
+      recipe.is_quick = false;
+      std::vector<PackedSlot> slots = tight_.build(items_.dearest(), recipe, work);
+      places_.settle(slots);
+      regroup_shortest(slots, work);
+      consider(std::move(slots));
+      if (time_ <= good_enough()) return;
+    }
+  }
+
+  // What is rough so far may become the best up to here.
+  Nanoseconds most() const {
+    const Nanoseconds least = std::min(time_, known_);
+    return least == never ? never : least + (least >> 7);
+  }
+
+  std::vector<ItemId> items_of(std::span<const PackedSlot> slots) const {
+    std::vector<ItemId> items;  // dearest first
+    for (const PackedSlot& slot : slots) {
+      for (const PackedGroup& group : slot.groups) {
+        items.insert(items.end(), group.items.begin(), group.items.end());
+      }
+    }
+    std::sort(items.begin(), items.end(),
+              [&](ItemId a, ItemId b) { return items_.position(a) < items_.position(b); });
+    return items;
+  }
+
+  bool holds(std::size_t base, const std::vector<ItemId>& items) const {
+    return problem_.num_ranks() % problem_.sizes()[base] == 0 &&
+           std::all_of(items.begin(), items.end(), [&](ItemId item) {
+             return items_.smallest_from(base, item) < items_.num_places();
+           });
+  }
+
+  // The last slots got what was left, of much the same size: larger cells hold more of it, and
+  // balance it better.
+  void regroup_shortest(std::vector<PackedSlot>& slots, std::int64_t& work) const {
+    constexpr std::size_t most_slots = 5;
+    constexpr std::size_t most_sizes = 4;
+    for (std::size_t count = 2; count <= std::min(most_slots, slots.size()); ++count) {
+      std::stable_sort(slots.begin(), slots.end(),
+                       [](const PackedSlot& a, const PackedSlot& b) { return a.time > b.time; });
+      const auto first = slots.end() - static_cast<std::ptrdiff_t>(count);
+      const std::vector<ItemId> items = items_of({first, slots.end()});
+      std::vector<PackedSlot> best(first, slots.end());
+      for (std::size_t base = 0; base < std::min(most_sizes, items_.num_places()); ++base) {
+        if (!holds(base, items)) continue;
+        std::vector<PackedSlot> fresh = tight_.build(
+            items, {.base = base, .num_lengths = 1, .is_quick = true, .most = total_time(best)},
+            work);
+        if (fresh.empty()) continue;
+        places_.settle(fresh);
+        if (total_time(fresh) < total_time(best)) best = std::move(fresh);
+      }
+      slots.erase(first, slots.end());
+      for (PackedSlot& slot : best) slots.push_back(std::move(slot));
+    }
+  }
+
+  // Time of all ranks that does no work, as if every item had the smallest group that holds it.
+  double waste_of(const PackedSlot& slot) const {
+    double useful = 0;
+    for (const PackedGroup& group : slot.groups) {
+      for (const ItemId item : group.items) useful += items_.least_area(item);
+    }
+    return static_cast<double>(slot.time) * problem_.num_ranks() - useful;
+  }
+
+  // Pools a few slots, the wasteful ones more often, builds them anew by a random recipe, keeps
+  // what is not longer.
+  void improve(std::int64_t& work) {
+    Random random(1);
+    std::vector<double> wastes;
+    for (const PackedSlot& slot : slots_) wastes.push_back(waste_of(slot));
+    while (work > 0 && time_ > good_enough()) {
+      const std::size_t pool = std::min<std::size_t>(slots_.size(), 1 + random.below(4));
+      std::vector<std::size_t> chosen;
+      while (chosen.size() < pool) {
+        const auto index = static_cast<std::size_t>(random.below(slots_.size()));
+        const auto other = static_cast<std::size_t>(random.below(slots_.size()));
+        const std::size_t pick = wastes[index] >= wastes[other] ? index : other;
+        const auto is_chosen = [&](std::size_t i) {
+          return std::find(chosen.begin(), chosen.end(), i) != chosen.end();
+        };
+        if (!is_chosen(pick)) {
+          chosen.push_back(pick);
+        } else if (!is_chosen(index)) {
+          chosen.push_back(index);
+        }
+      }
+      std::vector<ItemId> items;
+      Nanoseconds before = 0;
+      Nanoseconds longest = 0;
+      for (const std::size_t index : chosen) {
+        before += slots_[index].time;
+        longest = std::max(longest, slots_[index].time);
+        for (const PackedGroup& group : slots_[index].groups) {
+          items.insert(items.end(), group.items.begin(), group.items.end());
+        }
+      }
+      std::sort(items.begin(), items.end(),
+                [&](ItemId a, ItemId b) { return items_.position(a) < items_.position(b); });
+      const double mean = static_cast<double>(before) / static_cast<double>(pool);
+      const bool is_tight = random.below(2) == 0;
+      std::vector<PackedSlot> fresh;
+      if (is_tight) {
+        const TightRecipe recipe{.num_lengths = static_cast<std::int32_t>(1 + random.below(3)),
+                                 .grain = static_cast<std::int32_t>(6 + random.below(8)),
+                                 .most = before};
+        fresh = tight_.build(items, recipe, work);
+      } else {
+        const double factor = 0.75 + 0.3 * random.unit();
+        const auto limit = static_cast<Nanoseconds>(
+            factor * (random.below(2) == 0 ? mean : static_cast<double>(longest)));
+        const SlotRecipe recipe{.limit = std::max<Nanoseconds>(1, limit),
+                                .idle = random.below(2) == 0 ? Idle::filled : Idle::spread,
+                                .most = before};
+        fresh = builder_.build(items, recipe, work);
+      }
+      if (fresh.empty()) continue;
+      places_.settle(fresh);
+      const Nanoseconds after = total_time(fresh);
+      if (after > before) continue;
+      std::sort(chosen.begin(), chosen.end(), std::greater<>());
+      for (const std::size_t index : chosen) {
+        slots_.erase(slots_.begin() + static_cast<std::ptrdiff_t>(index));
+        wastes.erase(wastes.begin() + static_cast<std::ptrdiff_t>(index));
+      }
+      for (PackedSlot& slot : fresh) {
+        wastes.push_back(waste_of(slot));
+        slots_.push_back(std::move(slot));
+      }
+      time_ += after - before;
+    }
+  }
+
+  SlotDraft draft() const {
+    SlotDraft draft;
+    for (const PackedSlot& slot : slots_) {
+      auto [groups, time] = places_.placed(slot);
+      draft.slots.push_back(std::move(groups));
+      draft.time += time;
+    }
+    return draft;
+  }
+
+  const Problem& problem_;
+  Nanoseconds bound_;
+  Nanoseconds known_;  // a step that is known already
+  SlotItems items_;
+  SlotPlaces places_;
+  SlotBuilder builder_;
+  TightSlots tight_;
+  std::vector<PackedSlot> slots_;
+  Nanoseconds time_ = never;
+};
+
+}  // namespace
+
+SlotDraft pack_slots(const Problem& problem, Nanoseconds limit, std::int32_t base, PackCare care) {
+  return SlotSearch(problem, 0).within(limit, base, care);
+}
+
+SlotDraft search_slots(const Problem& problem, Nanoseconds bound, std::int64_t work,
+                       Nanoseconds known) {
+  return SlotSearch(problem, bound, known).run(work);
+}
+
+}  // namespace isochron

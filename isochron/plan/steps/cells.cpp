@@ -1,0 +1,339 @@
+// Longest first on top of a skyline, then exchanges between the last cell and the early ones.
+//
+// The load of a cell is the end of its wider groups, plus what its bundles cost, plus one fixed
+// cost for each micro-batch that they need. That number changes with every exchange, so a candidate
+// is weighed by its cost first and packed only if it would be the best so far.
+
+#include "isochron/plan/steps/cells.h"
+
+#include <algorithm>
+#include <queue>
+#include <tuple>
+
+#include "isochron/plan/draft_slots.h"
+
+namespace isochron {
+
+Cells::Cells(const Problem& problem, std::int32_t size) : problem_(problem), size_(size) {
+  capacity_ = problem.capacity() * size_;
+  is_uniform_ = !problem.has_speeds();
+  for (std::int32_t first = 0; first + size_ <= problem.num_ranks(); first += size_) {
+    const RankRange ranks{.first = first, .size = size_};
+    const PriceId price = problem.price_of(ranks);
+    if (price < 0) continue;
+    cells_.push_back({.ranks = ranks, .price = price, .slowness = problem.slowness(ranks)});
+    is_uniform_ = is_uniform_ && price == cells_.front().price;
+  }
+  has_items_ = problem.num_items() != problem.num_bundles();
+  const auto count = static_cast<std::size_t>(problem.num_bundles());
+  times_.resize(count);
+  tokens_.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto bundle = static_cast<BundleId>(i);
+    for (const ItemId item : problem.items_of(bundle)) tokens_[i] += problem.tokens(size_, item);
+    times_[i] = problem.cost(cells_.front().price, bundle);
+  }
+}
+
+void Cells::reset(std::span<const Nanoseconds> height, std::span<const std::int32_t> min_slots) {
+  for (Cell& cell : cells_) {
+    const auto first = height.begin() + cell.ranks.first;
+    cell.base = *std::max_element(first, first + cell.ranks.size);
+    cell.min_slots = 0;
+    if (!min_slots.empty()) {
+      const auto slots = min_slots.begin() + cell.ranks.first;
+      cell.min_slots = *std::max_element(slots, slots + cell.ranks.size);
+    }
+    cell.num_slots = cell.min_slots;
+    cell.load = cell.base + cell.num_slots * slot_time(cell);
+    cell.tokens = 0;
+    cell.bundles.clear();
+  }
+}
+
+Nanoseconds Cells::time_on(const Cell& cell, BundleId bundle) const {
+  if (is_uniform_) return times_[static_cast<std::size_t>(bundle)];
+  return Problem::slowed(problem_.cost(cell.price, bundle), cell.slowness);
+}
+
+Nanoseconds Cells::slot_time(const Cell& cell) const {
+  return Problem::slowed(problem_.price(cell.price).fixed, cell.slowness);
+}
+
+std::int32_t Cells::count_slots(std::span<const BundleId> bundles, Tokens tokens) const {
+  if (bundles.empty()) return 0;
+  const std::int32_t max_sequences = problem_.options().max_sequences;
+  if (tokens <= capacity_ && max_sequences == 0) return 1;
+  struct Room {
+    Tokens tokens;
+    std::int32_t sequences;
+  };
+  Room rooms[64];
+  std::vector<Room> more;
+  std::int32_t count = 0;
+  const auto room = [&](std::int32_t i) -> Room& {
+    return i < 64 ? rooms[i] : more[static_cast<std::size_t>(i - 64)];
+  };
+  for (const BundleId bundle : bundles) {
+    for (const ItemId item : problem_.items_of(bundle)) {
+      const Tokens needs = has_items_ ? problem_.tokens(size_, item) : tokens_of(bundle);
+      const std::int32_t sequences = max_sequences == 0 ? 0 : problem_.num_sequences(item);
+      std::int32_t i = 0;
+      while (i < count && (room(i).tokens < needs || room(i).sequences < sequences)) ++i;
+      if (i == count) {
+        if (count >= 64) more.push_back({});
+        room(count++) = {.tokens = capacity_, .sequences = max_sequences};
+      }
+      room(i).tokens -= needs;
+      room(i).sequences -= sequences;
+    }
+  }
+  return count;
+}
+
+std::vector<std::vector<ItemId>> Cells::pack(const Cell& cell) const {
+  std::vector<ItemId> items;
+  for (const BundleId bundle : cell.bundles) {
+    const auto more = problem_.items_of(bundle);
+    items.insert(items.end(), more.begin(), more.end());
+  }
+  return first_fit(problem_, size_, items);
+}
+
+void Cells::put(Cell& cell, BundleId bundle) {
+  cell.bundles.push_back(bundle);
+  cell.tokens += tokens_of(bundle);
+  // While bundles are added the number of micro-batches is guessed from the tokens.
+  const auto slots = std::max(cell.min_slots,
+                              static_cast<std::int32_t>((cell.tokens + capacity_ - 1) / capacity_));
+  cell.load += time_on(cell, bundle) + (slots - cell.num_slots) * slot_time(cell);
+  cell.num_slots = slots;
+}
+
+void Cells::add(std::span<const BundleId> dearest_first) {
+  using Entry = std::pair<Nanoseconds, std::int32_t>;  // load, cell
+  if (is_uniform_) {
+    std::vector<Entry> entries;
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      entries.emplace_back(cells_[i].load, static_cast<std::int32_t>(i));
+    }
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> earliest(std::greater<>(),
+                                                                            std::move(entries));
+    for (const BundleId bundle : dearest_first) {
+      const std::int32_t place = earliest.top().second;
+      earliest.pop();
+      Cell& cell = cells_[static_cast<std::size_t>(place)];
+      put(cell, bundle);
+      earliest.emplace(cell.load, place);
+    }
+  } else {
+    for (const BundleId bundle : dearest_first) {
+      std::size_t best = 0;
+      Nanoseconds best_end = cells_.front().load + time_on(cells_.front(), bundle);
+      for (std::size_t i = 1; i < cells_.size(); ++i) {
+        const Nanoseconds end = cells_[i].load + time_on(cells_[i], bundle);
+        if (end < best_end) {
+          best = i;
+          best_end = end;
+        }
+      }
+      put(cells_[best], bundle);
+    }
+  }
+  for (Cell& cell : cells_) replace(cell, std::move(cell.bundles));
+}
+
+void Cells::replace(Cell& cell, std::vector<BundleId> bundles) {
+  cell.bundles = std::move(bundles);
+  cell.tokens = 0;
+  cell.load = cell.base;
+  for (const BundleId bundle : cell.bundles) {
+    cell.tokens += tokens_of(bundle);
+    cell.load += time_on(cell, bundle);
+  }
+  cell.num_slots = std::max(cell.min_slots, count_slots(cell.bundles, cell.tokens));
+  cell.load += cell.num_slots * slot_time(cell);
+}
+
+Nanoseconds Cells::max_load() const {
+  Nanoseconds load = 0;
+  for (const Cell& cell : cells_) load = std::max(load, cell.load);
+  return load;
+}
+
+Nanoseconds Cells::mean_load() const {
+  double sum = 0;
+  for (const Cell& cell : cells_) sum += static_cast<double>(cell.load);
+  return static_cast<Nanoseconds>(sum / static_cast<double>(cells_.size()));
+}
+
+std::vector<BundleId> Cells::exchanged(const Cell& cell, const std::int32_t (&out)[2],
+                                       const Cell& other, const std::int32_t (&in)[2]) const {
+  std::vector<BundleId> result;
+  result.reserve(cell.bundles.size() + 2);
+  for (std::size_t i = 0; i < cell.bundles.size(); ++i) {
+    const auto place = static_cast<std::int32_t>(i);
+    if (place != out[0] && place != out[1]) result.push_back(cell.bundles[i]);
+  }
+  for (const std::int32_t place : in) {
+    if (place < 0) continue;
+    const BundleId bundle = other.bundles[static_cast<std::size_t>(place)];
+    const auto spot = std::find_if(result.begin(), result.end(), [&](BundleId there) {
+      const Nanoseconds a = times_[static_cast<std::size_t>(bundle)];
+      const Nanoseconds b = times_[static_cast<std::size_t>(there)];
+      return a > b || (a == b && bundle < there);
+    });
+    result.insert(spot, bundle);
+  }
+  return result;
+}
+
+namespace {
+
+constexpr std::size_t max_pairs = 24;  // neighbours of a bundle that form pairs with it
+
+}  // namespace
+
+// Subsets of up to `depth` bundles of a cell, dearest first; `with_none`: the empty one last.
+void Cells::find_subsets(const Cell& cell, std::int32_t depth, bool with_none,
+                         std::vector<Subset>& subsets) const {
+  subsets.clear();
+  const std::size_t count = cell.bundles.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const Nanoseconds time = time_on(cell, cell.bundles[i]);
+    subsets.push_back({.time = time, .first = static_cast<std::int32_t>(i)});
+    if (depth < 2) continue;
+    for (std::size_t j = i + 1; j < std::min(count, i + max_pairs); ++j) {
+      subsets.push_back({.time = time + time_on(cell, cell.bundles[j]),
+                         .first = static_cast<std::int32_t>(i),
+                         .second = static_cast<std::int32_t>(j)});
+    }
+  }
+  if (with_none) subsets.push_back({});
+  if (depth < 2) return;
+  std::sort(subsets.begin(), subsets.end(), [](const Subset& a, const Subset& b) {
+    return std::tuple(-a.time, a.first, a.second) < std::tuple(-b.time, b.first, b.second);
+  });
+}
+
+Cells::Exchange Cells::find_exchange(const Cell& dear, const Cell& cheap, std::int32_t depth,
+                                     Nanoseconds limit, std::int64_t& work) {
+  // gives_ holds the subsets of the dear cell already.
+  find_subsets(cheap, depth, true, takes_);
+  const std::vector<Subset>& gives = gives_;
+  const std::vector<Subset>& takes = takes_;
+  work -= static_cast<std::int64_t>(gives.size() + takes.size());
+
+  Exchange best;
+  Nanoseconds best_load = limit;
+  const Nanoseconds half = (dear.load - cheap.load) / 2;
+  std::size_t j = 0;
+  for (const Subset& give : gives) {
+    // The first subset to take that is not dearer than what makes both ends meet.
+    while (j < takes.size() && takes[j].time > give.time - half) ++j;
+    for (std::size_t k = j == 0 ? 0 : j - 1; k < std::min(takes.size(), j + 2); ++k) {
+      const Subset& take = takes[k];
+      Nanoseconds dear_load = 0;
+      Nanoseconds cheap_load = 0;
+      if (is_uniform_) {
+        dear_load = dear.load - give.time + take.time;
+        cheap_load = cheap.load + give.time - take.time;
+      } else {
+        const auto elsewhere = [&](const Cell& from, const Subset& subset, const Cell& to) {
+          Nanoseconds time = 0;
+          for (const std::int32_t place : {subset.first, subset.second}) {
+            if (place >= 0) time += time_on(to, from.bundles[static_cast<std::size_t>(place)]);
+          }
+          return time;
+        };
+        dear_load = dear.load - give.time + elsewhere(cheap, take, dear);
+        cheap_load = cheap.load - take.time + elsewhere(dear, give, cheap);
+      }
+      // One micro-batch fewer on each side is the best that packing may bring.
+      const Nanoseconds hope = std::max(dear_load - slot_time(dear), cheap_load - slot_time(cheap));
+      if (hope >= best_load) continue;
+      const std::int32_t out[2] = {give.first, give.second};
+      const std::int32_t in[2] = {take.first, take.second};
+      const auto tokens_at = [&](const Cell& cell, const std::int32_t(&places)[2]) {
+        Tokens sum = 0;
+        for (const std::int32_t place : places) {
+          if (place >= 0) sum += tokens_of(cell.bundles[static_cast<std::size_t>(place)]);
+        }
+        return sum;
+      };
+      const Tokens moved = tokens_at(dear, out) - tokens_at(cheap, in);
+      const auto load_after = [&](const Cell& cell, Nanoseconds load, Tokens tokens,
+                                  const std::int32_t(&gone)[2], const Cell& other,
+                                  const std::int32_t(&come)[2]) {
+        const auto least = std::max(
+            cell.min_slots, static_cast<std::int32_t>((tokens + capacity_ - 1) / capacity_));
+        const Nanoseconds at_least = load + (least - cell.num_slots) * slot_time(cell);
+        if (at_least >= best_load) return at_least;
+        work -= static_cast<std::int64_t>(cell.bundles.size());
+        const std::int32_t slots =
+            std::max(cell.min_slots, count_slots(exchanged(cell, gone, other, come), tokens));
+        return load + (slots - cell.num_slots) * slot_time(cell);
+      };
+      dear_load = load_after(dear, dear_load, dear.tokens - moved, out, cheap, in);
+      if (dear_load >= best_load) continue;
+      cheap_load = load_after(cheap, cheap_load, cheap.tokens + moved, in, dear, out);
+      if (cheap_load >= best_load) continue;
+      best_load = std::max(dear_load, cheap_load);
+      best = {.dear_load = dear_load, .cheap_load = cheap_load, .is_found = true};
+      std::copy(std::begin(out), std::end(out), std::begin(best.give));
+      std::copy(std::begin(in), std::end(in), std::begin(best.take));
+    }
+  }
+  return best;
+}
+
+void Cells::refine(Nanoseconds target, std::int64_t& work) {
+  if (cells_.size() < 2) return;
+  std::vector<std::int32_t> order(cells_.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int32_t>(i);
+  while (work > 0) {
+    const auto dearest = std::max_element(
+        cells_.begin(), cells_.end(), [](const Cell& a, const Cell& b) { return a.load < b.load; });
+    Cell& dear = *dearest;
+    if (dear.load <= target || dear.bundles.empty()) return;
+    // The earliest cells first; how many are asked grows until one helps.
+    const auto by_load = [&](std::int32_t a, std::int32_t b) {
+      const Nanoseconds x = cells_[static_cast<std::size_t>(a)].load;
+      const Nanoseconds y = cells_[static_cast<std::size_t>(b)].load;
+      return std::pair(x, a) < std::pair(y, b);
+    };
+    constexpr std::size_t num_near = 8;
+    const std::size_t num_first = std::min(num_near, order.size());
+    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(num_first),
+                      order.end(), by_load);
+    work -= static_cast<std::int64_t>(order.size() / 4 + 1);
+    Exchange best;
+    Cell* partner = nullptr;
+    for (std::int32_t depth = 1; depth <= 2 && !best.is_found; ++depth) {
+      find_subsets(dear, depth, false, gives_);
+      const std::size_t last = depth == 1 ? order.size() : num_first;
+      for (std::size_t i = 0; i < last; ++i) {
+        if (depth == 1 && best.is_found && i >= num_first) break;
+        Cell& cheap = cells_[static_cast<std::size_t>(order[i])];
+        if (&cheap == &dear || cheap.load >= dear.load) continue;
+        const Nanoseconds limit =
+            best.is_found ? std::max(best.dear_load, best.cheap_load) : dear.load;
+        // What is in balance already cannot gain much: half of the difference.
+        const Exchange found = find_exchange(dear, cheap, depth, limit, work);
+        if (found.is_found) {
+          best = found;
+          partner = &cheap;
+          if (limit - std::max(best.dear_load, best.cheap_load) > (dear.load - cheap.load) / 3)
+            break;
+        }
+      }
+    }
+    if (!best.is_found) return;
+    std::vector<BundleId> dear_bundles = exchanged(dear, best.give, *partner, best.take);
+    std::vector<BundleId> cheap_bundles = exchanged(*partner, best.take, dear, best.give);
+    replace(dear, std::move(dear_bundles));
+    replace(*partner, std::move(cheap_bundles));
+  }
+}
+
+}  // namespace isochron
