@@ -240,7 +240,7 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanosecon
     consider(search_kept_slots(problem, bound, effort));  // every rank has its own pace, or its own
   }
   if (!is_kept) {
-    consider(search_slots(problem, bound, aligned ? effort / 4 : effort, least).slots);
+    consider(search_slots(problem, bound, aligned ? effort / 3 : effort, least).slots);
     if (problem.has_speeds()) consider(search_paced_slots(problem, effort).slots);
     const auto coarser = find_coarser(problem);
     if (coarser && equal_count_bound(*coarser) < least) {
