@@ -22,12 +22,11 @@
 #include "isochron/simulate/order_bound.h"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
-#include <queue>
 
 #include "isochron/core/int128.h"
 #include "isochron/simulate/journey_bound.h"
+#include "isochron/simulate/largest_sum.h"
 #include "isochron/simulate/split_bound.h"
 
 namespace isochron {
@@ -161,25 +160,6 @@ Index ascending(const Sizes& keys) {
   return order;
 }
 
-// The sum of the largest `depth` of what was added.
-class LargestSum {
- public:
-  explicit LargestSum(std::size_t depth) : depth_(depth) {}
-  void add(Int128 value) {
-    least_first_.push(value);
-    sum_ += value;
-    if (least_first_.size() <= depth_) return;
-    sum_ -= least_first_.top();
-    least_first_.pop();
-  }
-  [[nodiscard]] Int128 sum() const { return sum_; }
-
- private:
-  std::size_t depth_;
-  Int128 sum_ = 0;
-  std::priority_queue<Int128, std::vector<Int128>, std::greater<>> least_first_;
-};
-
 // One side of a turn, down or up.
 struct Side {
   Sizes ways;    // what the turning slot adds to the path
@@ -189,7 +169,7 @@ struct Side {
 // What a slot's way adds, less the most that can be missed among slots with shorter ways.
 std::vector<Int128> gains(const Side& side, const Index& by_way, std::size_t depth) {
   std::vector<Int128> result(side.ways.size());
-  LargestSum largest(depth);
+  LargestSum<Int128> largest(depth);
   std::size_t num_shorter = 0;
   for (const std::size_t slot : by_way) {
     for (; side.ways[by_way[num_shorter]] < side.ways[slot]; ++num_shorter) {
@@ -251,13 +231,13 @@ Int128 joint_gain(const Side& down, const Side& up, std::size_t slot, std::size_
     return a.before - a.after > b.before - b.after;
   });
   std::vector<Int128> before_sums = {0};
-  LargestSum before(depth);
+  LargestSum<Int128> before(depth);
   for (const Missed& other : others) {
     before.add(other.before);
     before_sums.push_back(before.sum());
   }
   Int128 most = before_sums.back();
-  LargestSum after(depth);
+  LargestSum<Int128> after(depth);
   for (std::size_t i = others.size(); i-- > 0;) {
     after.add(others[i].after);
     most = std::max(most, before_sums[i] + after.sum());

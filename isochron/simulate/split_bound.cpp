@@ -21,6 +21,7 @@
 #include <queue>
 
 #include "isochron/core/int128.h"
+#include "isochron/simulate/largest_sum.h"
 
 namespace isochron {
 
@@ -84,26 +85,6 @@ Turn double_turn(const Turns& turns, const std::vector<std::size_t>& side, std::
   }
   return best;
 }
-
-// The sum of the largest `depth` of what was added.
-class LargestSum {
- public:
-  explicit LargestSum(std::size_t depth) : depth_(depth) {}
-  Nanoseconds add(Nanoseconds value) {
-    least_first_.push(value);
-    sum_ += value;
-    if (least_first_.size() > depth_) {
-      sum_ -= least_first_.top();
-      least_first_.pop();
-    }
-    return sum_;
-  }
-
- private:
-  std::size_t depth_;
-  Nanoseconds sum_ = 0;
-  std::priority_queue<Nanoseconds, std::vector<Nanoseconds>, std::greater<>> least_first_;
-};
 
 class SplitSearch {
  public:
@@ -191,10 +172,10 @@ class SplitSearch {
       return a.first - a.second > b.first - b.second;
     });
     before_sums_.assign(1, 0);
-    LargestSum before(depth_);
+    LargestSum<Nanoseconds> before(depth_);
     for (const auto& missed : missed_) before_sums_.push_back(before.add(missed.first));
     Nanoseconds most = before_sums_.back();
-    LargestSum after(depth_);
+    LargestSum<Nanoseconds> after(depth_);
     for (std::size_t i = missed_.size(); i-- > 0;) {
       most = std::max(most, before_sums_[i] + after.add(missed_[i].second));
     }

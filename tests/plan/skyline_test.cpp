@@ -14,6 +14,7 @@
 #include "isochron/plan/exact.h"
 #include "isochron/plan/steps/gap_fill.h"
 #include "isochron/plan/steps/nested_step.h"
+#include "tests/plan/singles.h"
 #include "tests/plan/tiny_question.h"
 #include "tests/support/num_instances.h"
 
@@ -21,16 +22,6 @@ namespace isochron {
 namespace {
 
 constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max() / 4;
-
-Work singles(const std::vector<Tokens>& lengths) {
-  Work work;
-  work.lengths = lengths;
-  for (std::size_t i = 0; i < lengths.size(); ++i) {
-    work.items.push_back({SequenceId(static_cast<std::int32_t>(i))});
-    work.bundles.push_back({static_cast<ItemId>(i)});
-  }
-  return work;
-}
 
 PlanOptions any_size(const Topology& topology) {
   return resolved({.context = "dynamic:any"}, topology);

@@ -6,21 +6,12 @@
 #include "isochron/plan/bounds/bounds.h"
 #include "isochron/plan/bounds/share_rule.h"
 #include "isochron/plan/steps/step_search.h"
+#include "tests/plan/singles.h"
 #include "tests/plan/tiny_question.h"
 #include "tests/support/num_instances.h"
 
 namespace isochron {
 namespace {
-
-Work singles(const std::vector<Tokens>& lengths) {
-  Work work;
-  work.lengths = lengths;
-  for (std::size_t i = 0; i < lengths.size(); ++i) {
-    work.items.push_back({SequenceId(static_cast<std::int32_t>(i))});
-    work.bundles.push_back({static_cast<ItemId>(i)});
-  }
-  return work;
-}
 
 // A nanosecond a token, 100 for a micro-batch, and 10 for a token that another rank must see.
 CostModel dear_microbatches() {

@@ -381,7 +381,7 @@ class CoverBound {
   std::int32_t level_;
   const std::vector<BundleSet>& sets_;
   std::size_t count_;
-  double num_blocks_;
+  std::int32_t num_blocks_;
   Nanoseconds high_;
   Nanoseconds fixed_ = 0;            // of a micro-batch, at least
   Nanoseconds wide_fixed_ = 0;       // of one on groups wider than a block

@@ -138,8 +138,8 @@ class PartitionSearch {
         auto tight = find_tight_sets(table_, static_cast<Nanoseconds>(latest * (1 - waste)),
                                      static_cast<Nanoseconds>(latest));
         if (tight.size() % 2 == 1) tight.pop_back();
-        const double num_others =
-            static_cast<double>(blocks_.size()) - static_cast<double>(tight.size() / 2);
+        const auto num_others =
+            static_cast<std::int32_t>(std::ssize(blocks_) - std::ssize(tight) / 2);
         if (tight.size() < 2 || num_others < 1) continue;
         double cost = 0;
         for (BundleId bundle = 0; bundle < table_.num_bundles(); ++bundle) {
