@@ -35,8 +35,10 @@ class ContextGroups:
         self._own: dict[Ranks, dist.ProcessGroup] = {}  # by the ranks of the plan
 
     def prepare(self, plan: StepPlan) -> None:
-        """Creates what `plan` needs and ends what is too much. Every rank of the job calls it
-        before the step, when nothing is under way in any group."""
+        """Creates what `plan` needs and ends what is too much.
+
+        Every rank of the job calls it before the step, when nothing is under way in any group.
+        """
         copies = self._copies or [range(plan.ranks)]
         closed, opened = self._cache.advance(plan)
         for ranks in closed:
