@@ -30,7 +30,6 @@ MOST_BATCHES = 8
 SHRINK = 32  # of the lengths, for a processor
 MEASURED = [(2, 2048, 20), (2, 4096, 20), (4, 1536, 20)]  # ranks, tokens that a rank holds, rows
 STEPS = 3  # the first of which is not counted
-SPREAD = 0.03  # a measured ratio that is less below 1 is a tie: equal plans differ by as much
 
 
 def powers_of_two(ranks):
@@ -157,7 +156,7 @@ def compare_measured(page, program, lengths, repeats, is_quick):
             page.row(ranks, capacity, f"{len(rows)}, {sum(rows)}, {max(rows)}", mode,
                      f"{statistics.median(values):.0f} ({min(values):.0f} to {max(values):.0f})",
                      f"{ratio:.2f}", f"{planned[mode] / planned['dynamic']:.2f}",
-                     f"best static, {1 - SPREAD}: {page.judge(ratio >= 1 - SPREAD)}" if mode == best else "")  # fmt: skip
+                     f"best static, 1.00: {page.judge(ratio >= 1)}" if mode == best else "")  # fmt: skip
 
 
 def mooncake_lengths(folder):
