@@ -1,8 +1,9 @@
 """Reports where the reader is: inline in a notebook, elsewhere as a page on disk."""
 
+import importlib
 import sys
 import tempfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from isochron import StepPlan
@@ -18,9 +19,8 @@ def is_notebook() -> bool:
 def show(plan: "StepPlan") -> None:
     """Shows the report of a plan beside naive packing and verl 0.9.1."""
     if is_notebook():
-        from IPython.display import HTML, display
-
-        display(HTML(plan._repr_html_()))
+        inline: Any = importlib.import_module("IPython.display")  # typed in newer versions only
+        inline.display(inline.HTML(plan._repr_html_()))
         return
     from isochron import report
 
