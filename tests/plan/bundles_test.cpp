@@ -58,6 +58,25 @@ Drawn random_bundles(std::uint64_t seed) {
   return drawn;
 }
 
+// Prompts of sequences of these lengths on two ranks: a nanosecond a token, and nothing else.
+Drawn plain_bundles(const std::vector<std::vector<Tokens>>& prompts) {
+  Drawn drawn;
+  drawn.cost.linear_ns = 1;
+  drawn.topology = {.ranks = 2, .capacity = 100};
+  drawn.options.keep_groups = KeepGroups::rank;
+  drawn.options = resolved(drawn.options, drawn.topology);
+  for (const std::vector<Tokens>& lengths : prompts) {
+    drawn.work.bundles.emplace_back();
+    for (const Tokens length : lengths) {
+      const auto item = static_cast<ItemId>(drawn.work.items.size());
+      drawn.work.bundles.back().push_back(item);
+      drawn.work.items.push_back({SequenceId(item)});
+      drawn.work.lengths.push_back(length);
+    }
+  }
+  return drawn;
+}
+
 TEST(Bundles, NoStepIsShorterThanTheBoundOfBlocks) {
   int num_raised = 0;
   for (std::uint64_t seed = 0; seed < num_asked(3000); ++seed) {
@@ -80,21 +99,8 @@ TEST(Bundles, NoStepIsShorterThanTheBoundOfBlocks) {
 
 // 3 bundles that one rank each runs in 20, on 2 ranks: two of them share one, whatever the mean.
 TEST(Bundles, TwoOfThreeShareARankOfTwo) {
-  CostModel cost;
-  cost.linear_ns = 1;
-  const Topology topology{.ranks = 2, .capacity = 100};
-  PlanOptions options;
-  options.keep_groups = KeepGroups::rank;
-  options = resolved(options, topology);
-  Work work;
-  for (std::int32_t b = 0; b < 3; ++b) {
-    work.bundles.push_back({2 * b, 2 * b + 1});
-    for (std::int32_t i = 2 * b; i < 2 * b + 2; ++i) {
-      work.items.push_back({SequenceId(i)});
-      work.lengths.push_back(10);
-    }
-  }
-  const Problem problem(work, topology, cost, options);
+  const Drawn drawn = plain_bundles({{10, 10}, {10, 10}, {10, 10}});
+  const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
   ASSERT_TRUE(has_nested_bundles(problem));
   EXPECT_EQ(step_bound(problem), 30);
   EXPECT_EQ(bundle_bound(problem, 30, 40), 40);
@@ -207,19 +213,8 @@ TEST(Bundles, APackerFindsTheBestPlacesInABlock) {
 
 // Lengths are costs: pairs of 10 leave 2, 3 and 5, which make 10 too.
 TEST(Bundles, TightSetsAreDisjointAndInTime) {
-  CostModel cost;
-  cost.linear_ns = 1;
-  const Topology topology{.ranks = 2, .capacity = 100};
-  PlanOptions options;
-  options.keep_groups = KeepGroups::rank;
-  Work work;
-  for (const Tokens length : {1, 2, 3, 4, 5, 6, 9}) {
-    const auto item = static_cast<ItemId>(work.items.size());
-    work.bundles.push_back({item});
-    work.items.push_back({SequenceId(item)});
-    work.lengths.push_back(length);
-  }
-  const Problem problem(work, topology, cost, resolved(options, topology));
+  const Drawn drawn = plain_bundles({{1}, {2}, {3}, {4}, {5}, {6}, {9}});
+  const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
   const BundleTable table(problem);
   EXPECT_EQ(find_tight_sets(table, 10, 10), (std::vector<TightSet>{{0, 6}, {3, 5}, {1, 2, 4}}));
   EXPECT_EQ(find_tight_sets(table, 15, 15), (std::vector<TightSet>{{5, 6}}));
