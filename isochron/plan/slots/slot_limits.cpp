@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <utility>
 
@@ -78,7 +79,13 @@ std::vector<Nanoseconds> promising_limits(const SlotItems& items, const std::vec
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
   std::vector<Nanoseconds> limits;
-  for (std::size_t i = 0; i < std::min(count, found.size()); ++i) limits.push_back(found[i].second);
+  for (std::size_t i = 0; i < found.size() && limits.size() < count; ++i) {
+    const Nanoseconds limit = found[i].second;
+    const bool is_near = std::any_of(limits.begin(), limits.end(), [&](Nanoseconds other) {
+      return std::abs(other - limit) < limit / 64;
+    });
+    if (!is_near) limits.push_back(limit);
+  }
   return limits;
 }
 
