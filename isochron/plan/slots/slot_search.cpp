@@ -9,6 +9,7 @@
 #include <span>
 
 #include "isochron/core/random.h"
+#include "isochron/plan/slots/slot_anneal.h"
 #include "isochron/plan/slots/slot_builder.h"
 #include "isochron/plan/slots/slot_limits.h"
 #include "isochron/plan/slots/tight_slots.h"
@@ -63,7 +64,15 @@ class SlotSearch {
 
   SlotDraft run(std::int64_t work) {
     start(work);
-    if (time_ <= most()) improve(work);
+    if (time_ <= most()) {
+      const std::int64_t later = work / 4 * 3;
+      work -= later;
+      improve(work);
+      if (later > 0 && places_.is_simple()) {
+        constexpr std::int64_t num_moves = 2;  // for the price of one unit of work
+        consider(anneal_slots(items_, slots_, good_enough(), num_moves * later));
+      }
+    }
     return draft();
   }
 
