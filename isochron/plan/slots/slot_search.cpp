@@ -63,15 +63,17 @@ class SlotSearch {
   }
 
   SlotDraft run(std::int64_t work) {
+    const std::int64_t half = work / 2;
     start(work);
-    if (time_ <= most()) {
-      const std::int64_t later = work / 4 * 3;
-      work -= later;
-      improve(work);
-      if (later > 0 && places_.is_simple()) {
-        constexpr std::int64_t num_moves = 2;  // for the price of one unit of work
-        consider(anneal_slots(items_, slots_, good_enough(), num_moves * later));
-      }
+    if (slots_.empty() || (time_ > most() && !has_few_items())) return draft();
+    if (has_few_items()) work = std::max(work, half);
+    const std::int64_t later = work / 4 * 3;
+    work -= later;
+    improve(work);
+    // Groups of one rank fit wherever ranks idle.
+    if (later > 0 && (places_.is_simple() || problem_.sizes().front() == 1)) {
+      constexpr std::int64_t num_moves = 2;  // for the price of one unit of work
+      consider(anneal_slots(items_, slots_, good_enough(), num_moves * later));
     }
     return draft();
   }
@@ -93,6 +95,9 @@ class SlotSearch {
   double full_time() const {
     return items_.total_area() * static_cast<double>(problem_.capacity()) / items_.total_tokens();
   }
+
+  // What is affordable, and gets far from a poor start.
+  bool has_few_items() const { return problem_.num_items() <= 512; }
 
   bool has_many_slots() const {
     return are_many(std::ceil(items_.total_area() / problem_.num_ranks() / full_time()));
@@ -135,6 +140,7 @@ class SlotSearch {
         if (fewest == 1) result.push_back({.base = base, .limit = limit, .idle = Idle::spread});
       }
     }
+    if (known_ != never && !has_few_items()) return result;  // the others belong to what is known
     for (const double factor : {8.0, 2.2}) add(full * factor, Idle::filled);
     for (double m = fewest; m < fewest + 3; ++m) add(whole / m * 1.005, Idle::spread);
     // Larger cells pack their tokens better, which counts where micro-batches cost much.
@@ -212,9 +218,10 @@ class SlotSearch {
     std::stable_sort(tried.begin(), tried.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     tried.resize(std::min<std::size_t>(3, tried.size()));
+    const int most_done = known_ == never ? 2 : 1;  // before work has a say
     int num_done = 0;
     for (auto& [time, recipe] : tried) {
-      if (time > most() || (num_done > 0 && work <= 0)) break;
+      if (time > most() || (num_done >= most_done && work <= 0)) break;
       ++num_done;
       recipe.is_quick = false;
       consider(builder_.build(items_.dearest(), recipe, work));
@@ -271,6 +278,7 @@ class SlotSearch {
     if (problem_.sizes().size() == 1) {
       ways = {{1, 4, false}, {1, 9, false}, {1, 6, false}, {1, 3, false}, {1, 5, false}};
     }
+    if (!has_many_slots() && !has_few_items()) ways.resize(2);  // the recipes do more there
     TightRecipe recipe{.is_quick = true};
     for (const Way& way : ways) {
       if (!tried.empty() && work <= 0) break;
