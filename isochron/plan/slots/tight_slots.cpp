@@ -219,6 +219,9 @@ std::vector<Nanoseconds> TightSlots::all_lengths(const State& state,
 std::vector<TightSlots::Entry> TightSlots::widened(const State& state, std::size_t base,
                                                    Nanoseconds length, std::size_t end) const {
   std::vector<Entry> result;
+  // More than the slot has ranks for would wait for another one.
+  end = std::min(end, static_cast<std::size_t>(problem_.num_ranks()));
+  result.reserve(end);
   for (std::size_t i = 0; i < end; ++i) {
     const std::int32_t position = state.longest[i].position;
     const ItemId item = state.pool.item(position);
