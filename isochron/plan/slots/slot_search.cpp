@@ -97,7 +97,7 @@ class SlotSearch {
   }
 
   // What is affordable, and gets far from a poor start.
-  bool has_few_items() const { return problem_.num_items() <= 512; }
+  bool has_few_items() const { return problem_.num_items() <= 256; }
 
   bool has_many_slots() const {
     return are_many(std::ceil(items_.total_area() / problem_.num_ranks() / full_time()));
