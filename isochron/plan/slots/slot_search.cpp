@@ -1,5 +1,5 @@
 // The best of several recipes is the start; after that a few slots at a time are pooled and built
-// anew.
+// anew, and what few items there are is annealed.
 
 #include "isochron/plan/slots/slot_search.h"
 
@@ -12,6 +12,7 @@
 #include "isochron/plan/slots/slot_anneal.h"
 #include "isochron/plan/slots/slot_builder.h"
 #include "isochron/plan/slots/slot_limits.h"
+#include "isochron/plan/slots/slot_recipes.h"
 #include "isochron/plan/slots/tight_slots.h"
 
 namespace isochron {
@@ -91,72 +92,16 @@ class SlotSearch {
     }
   }
 
-  // What a micro-batch full of average tokens takes.
-  double full_time() const {
-    return items_.total_area() * static_cast<double>(problem_.capacity()) / items_.total_tokens();
-  }
-
   // What is affordable, and gets far from a poor start.
   bool has_few_items() const { return problem_.num_items() <= 256; }
 
-  bool has_many_slots() const {
-    return are_many(std::ceil(items_.total_area() / problem_.num_ranks() / full_time()));
-  }
+  bool has_many_slots() const { return are_many(fewest_slots(items_)); }
 
-  // Limits worth trying: what the longest items take on groups of every size, what the work takes
-  // in m even slots, and multiples of what a slot full of tokens takes.
   std::vector<SlotRecipe> recipes() const {
-    const auto sizes = problem_.sizes();
-    const double full = full_time();
-    const double whole = items_.total_area() / problem_.num_ranks();
-    std::vector<SlotRecipe> result;
-    Nanoseconds longest = 0;
-    for (const ItemId item : items_.dearest()) {
-      const auto place = items_.smallest(item);
-      longest = std::max(longest, items_.cost(place, item) + items_.fixed(place));
-    }
-    const auto add = [&](double limit, Idle idle) {
-      const Nanoseconds clamped =
-          std::clamp<Nanoseconds>(static_cast<Nanoseconds>(limit) + items_.fixed(0), 1, longest);
-      const bool is_known = std::any_of(
-          result.begin(), result.end(),
-          [&](const SlotRecipe& recipe) { return recipe.limit == clamped && recipe.idle == idle; });
-      if (!is_known) result.push_back({.limit = clamped, .idle = idle});
-    };
-    const double fewest = std::max(1.0, std::ceil(whole / full));
-    if (has_many_slots()) {
-      add(full * 8.0, Idle::filled);
-      return result;
-    }
-    // Larger cells pack their tokens better, which counts where micro-batches cost much.
-    const std::size_t most_bases = static_cast<double>(items_.fixed(0)) * 16 > full
-                                       ? std::min<std::size_t>(4, sizes.size())
-                                       : 1;
-    for (const Nanoseconds limit : promising_limits(items_, items_.dearest(), 6)) {
-      for (std::size_t base = 0; base < most_bases; ++base) {
-        if (base > 0 && (problem_.num_ranks() % sizes[base] != 0 || !items_.holds_all(base)))
-          continue;
-        result.push_back({.base = base, .limit = limit, .idle = Idle::filled});
-        if (fewest == 1) result.push_back({.base = base, .limit = limit, .idle = Idle::spread});
-      }
-    }
-    if (known_ != never && !has_few_items()) return result;  // the others belong to what is known
-    for (const double factor : {8.0, 2.2}) add(full * factor, Idle::filled);
-    for (double m = fewest; m < fewest + 3; ++m) add(whole / m * 1.005, Idle::spread);
-    // Larger cells pack their tokens better, which counts where micro-batches cost much.
-    for (std::size_t base = 1; base < std::min<std::size_t>(4, sizes.size()); ++base) {
-      if (problem_.num_ranks() % sizes[base] != 0 || !items_.holds_all(base)) continue;
-      for (const Idle idle : {Idle::filled, Idle::spread}) {
-        result.push_back({.base = base, .limit = longest, .idle = idle});
-      }
-      for (double m = fewest; m < fewest + 2; ++m) {
-        const auto limit = static_cast<Nanoseconds>(whole / m * 1.02) + items_.fixed(base);
-        result.push_back({.base = base, .limit = limit, .idle = Idle::spread});
-      }
-    }
-    for (const double factor : {2.0, 1.8, 1.5, 1.2}) add(full * factor, Idle::filled);
-    for (double m = fewest; m < fewest + 5; ++m) add(whole / m * 1.05, Idle::spread);
-    return result;
+    if (has_many_slots()) return loose_recipe(items_);
+    // The others belong to what is known.
+    if (known_ != never && !has_few_items()) return limited_recipes(items_);
+    return all_recipes(items_);
   }
 
   void start(std::int64_t& work) {
