@@ -235,12 +235,11 @@ class StepBound {
     if (problem_.has_speeds()) return low;
     const double shares = sum_at(low).share;
     const auto usual = static_cast<std::int32_t>(shares * (1 - slack) / problem_.num_ranks());
-    for (std::int32_t few = usual; few <= usual + 1; ++few) {
-      const double density = few == 0 ? 0 : critical_density(low, few);
+    for (std::int32_t few = std::max(1, usual); few <= usual + 1; ++few) {
+      const double density = critical_density(low, few);
       double dense = 0;
       for (const Load& load : settled_) dense += std::max(0.0, load.work - density * load.share);
-      low =
-          smallest(low, [&](Nanoseconds target) { return slots_fit(target, few, density, dense); });
+      low = smallest(low, [&](Nanoseconds target) { return slots_fit(target, density, dense); });
     }
     return smallest(low, [&](Nanoseconds target) { return cover_fits(target); });
   }
@@ -260,37 +259,41 @@ class StepBound {
     return sum_at(target).area * (1 - slack) <= speed_ * static_cast<double>(target);
   }
 
-  // The work per share that u * few shares end at, for the u that allows the most work: where one
-  // more rank with few micro-batches gains nothing, or where all ranks have few.
+  // The density for which slots_fit() allows the least work, if most ranks have `few` micro-batches
+  // or one more: few * dense = (share of what is denser) * (what such a rank needs of it).
   double critical_density(Nanoseconds target, std::int32_t few) const {
-    const double even = std::max(0.0, (static_cast<double>(target) - (few + 1) * fixed_) / few);
-    const double all = static_cast<double>(problem_.num_ranks()) * few;
-    std::vector<Load> dense;
-    double shares = 0;
+    const auto time = static_cast<double>(target);
+    const double highest = std::max(0.0, time / few - fixed_);
+    const double lowest = std::max(0.0, time / (few + 1) - fixed_);
+    std::vector<Load> loads;
+    double work = 0;   // of what is denser
+    double share = 0;
     const auto add = [&](const Load& load) {
-      if (load.share <= 0 || load.work == infinite || load.work < even * load.share) return;
-      dense.push_back(load);
-      shares += load.share;
+      if (load.work == infinite || load.work < lowest * load.share) return;
+      if (load.work > highest * load.share) {
+        work += load.work;
+        share += load.share;
+      } else {
+        loads.push_back(load);
+      }
     };
     for (const Load& load : settled_) add(load);
     for (const std::size_t i : unsettled_) add(load_of(i, target));
-    if (shares < all) return even;
-    std::sort(dense.begin(), dense.end(),
+    std::sort(loads.begin(), loads.end(),
               [](const Load& a, const Load& b) { return a.work * b.share > b.work * a.share; });
-    double sum = 0;
-    for (const Load& load : dense) {
-      sum += load.share;
-      if (sum >= all) return load.work / load.share;
+    for (const Load& load : loads) {
+      const double density = load.work / load.share;
+      const double need = time - few * (density + fixed_);
+      if (few * (work - density * share) < share * need) return density;
+      work += load.work;
+      share += load.share;
     }
-    return even;
+    return lowest;
   }
 
-  // Shares of v do at most density * v + dense of the work: the fractional knapsack's dual. `dense`
-  // comes with that of the settled bundles.
-  bool slots_fit(Nanoseconds target, std::int32_t few, double density, double dense) const {
-    const double time = static_cast<double>(target);
-    const double ranks = problem_.num_ranks();
-    const double many_work = std::max(0.0, time - (few + 1) * fixed_);
+  // A rank with k micro-batches works time - k * fixed at most, and `density` * k plus what it has
+  // of the `dense` work, that above this density. `dense` comes with that of the settled bundles.
+  bool slots_fit(Nanoseconds target, double density, double dense) const {
     double work = settled_sum_.work;
     for (const std::size_t i : unsettled_) {
       const Load load = load_of(i, target);
@@ -298,19 +301,27 @@ class StepBound {
       work += load.work;
       dense += std::max(0.0, load.work - density * load.share);
     }
-    if (few == 0) dense = 0;
-    const double few_time = std::max(0.0, time - fixed_);
-    const double few_dense = density * few;
-    // min(u * few_time, u * few_dense + dense) + (ranks - u) * many_work, at its largest u.
-    const auto most_at = [&](double u) {
-      return std::min(u * few_time, u * few_dense + dense) + (ranks - u) * many_work;
-    };
-    double most = std::max(most_at(0), most_at(ranks));
-    if (few_time > few_dense) {
-      const double meet = std::min(ranks, dense / (few_time - few_dense));
-      most = std::max({most, most_at(std::floor(meet)), most_at(std::min(ranks, std::ceil(meet)))});
+    return work * (1 - slack) <= most_work(static_cast<double>(target), density, dense);
+  }
+
+  // Dense work goes where a rank needs least of it to do with one micro-batch less.
+  double most_work(double time, double density, double dense) const {
+    const double ranks = problem_.num_ranks();
+    const double step = density + fixed_;
+    const double few = std::floor(time / step);
+    const double limit = ranks * std::max(0.0, time - fixed_);  // with one each
+    if (few < 1) return limit;
+    const double need = time - few * step;  // for `few`: the next one less needs a step more
+    const double usual = std::max(few * density, time - (few + 1) * fixed_);
+    const double gain = time - few * fixed_ - usual;
+    if (dense < ranks * need) {
+      const double rest = std::fmod(dense, need);
+      return ranks * usual + (dense - rest) / need * gain + std::max(0.0, rest - (need - gain));
     }
-    return work * (1 - slack) <= most;
+    const double more = dense - ranks * need;
+    const double rest = std::fmod(more, step);
+    return std::min(limit, ranks * (usual + gain) + (more - rest) / step * fixed_ +
+                               std::max(0.0, rest - density));
   }
 
   bool cover_fits(Nanoseconds target) const {

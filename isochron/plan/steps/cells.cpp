@@ -10,18 +10,23 @@
 #include <queue>
 #include <tuple>
 
-#include "isochron/plan/draft_slots.h"
-
 namespace isochron {
 
-Cells::Cells(const Problem& problem, std::int32_t size) : problem_(problem), size_(size) {
-  capacity_ = problem.capacity() * size_;
+Cells::Cells(const Problem& problem, std::int32_t size)
+    : problem_(problem),
+      size_(size),
+      capacity_(problem.capacity() * size),
+      bins_(capacity_, problem.options().max_sequences) {
   is_uniform_ = !problem.has_speeds();
   for (std::int32_t first = 0; first + size_ <= problem.num_ranks(); first += size_) {
     const RankRange ranks{.first = first, .size = size_};
     const PriceId price = problem.price_of(ranks);
     if (price < 0) continue;
-    cells_.push_back({.ranks = ranks, .price = price, .slowness = problem.slowness(ranks)});
+    const double slow = problem.slowness(ranks);
+    cells_.push_back({.ranks = ranks,
+                      .price = price,
+                      .slowness = slow,
+                      .fixed = Problem::slowed(problem.price(price).fixed, slow)});
     is_uniform_ = is_uniform_ && price == cells_.front().price;
   }
   has_items_ = problem.num_items() != problem.num_bundles();
@@ -45,7 +50,7 @@ void Cells::reset(std::span<const Nanoseconds> height, std::span<const std::int3
       cell.min_slots = *std::max_element(slots, slots + cell.ranks.size);
     }
     cell.num_slots = cell.min_slots;
-    cell.load = cell.base + cell.num_slots * slot_time(cell);
+    cell.load = cell.base + cell.num_slots * cell.fixed;
     cell.tokens = 0;
     cell.bundles.clear();
   }
@@ -56,48 +61,48 @@ Nanoseconds Cells::time_on(const Cell& cell, BundleId bundle) const {
   return Problem::slowed(problem_.cost(cell.price, bundle), cell.slowness);
 }
 
-Nanoseconds Cells::slot_time(const Cell& cell) const {
-  return Problem::slowed(problem_.price(cell.price).fixed, cell.slowness);
-}
-
-std::int32_t Cells::count_slots(std::span<const BundleId> bundles, Tokens tokens) const {
+std::int32_t Cells::count_slots(std::span<const BundleId> bundles, Tokens tokens,
+                                std::int64_t& work) {
   if (bundles.empty()) return 0;
-  const std::int32_t max_sequences = problem_.options().max_sequences;
-  if (tokens <= capacity_ && max_sequences == 0) return 1;
-  struct Room {
-    Tokens tokens;
-    std::int32_t sequences;
-  };
-  Room rooms[64];
-  std::vector<Room> more;
-  std::int32_t count = 0;
-  const auto room = [&](std::int32_t i) -> Room& {
-    return i < 64 ? rooms[i] : more[static_cast<std::size_t>(i - 64)];
-  };
+  const bool is_limited = problem_.options().max_sequences > 0;
+  if (tokens <= capacity_ && !is_limited) return 1;
+  item_tokens_.clear();
+  item_sequences_.clear();
   for (const BundleId bundle : bundles) {
-    for (const ItemId item : problem_.items_of(bundle)) {
-      const Tokens needs = has_items_ ? problem_.tokens(size_, item) : tokens_of(bundle);
-      const std::int32_t sequences = max_sequences == 0 ? 0 : problem_.num_sequences(item);
-      std::int32_t i = 0;
-      while (i < count && (room(i).tokens < needs || room(i).sequences < sequences)) ++i;
-      if (i == count) {
-        if (count >= 64) more.push_back({});
-        room(count++) = {.tokens = capacity_, .sequences = max_sequences};
+    if (!has_items_) {
+      item_tokens_.push_back(tokens_of(bundle));
+    } else {
+      for (const ItemId item : problem_.items_of(bundle)) {
+        item_tokens_.push_back(problem_.tokens(size_, item));
       }
-      room(i).tokens -= needs;
-      room(i).sequences -= sequences;
+    }
+    if (!is_limited) continue;
+    for (const ItemId item : problem_.items_of(bundle)) {
+      item_sequences_.push_back(problem_.num_sequences(item));
     }
   }
-  return count;
+  return bins_.pack(item_tokens_, item_sequences_, work);
 }
 
 std::vector<std::vector<ItemId>> Cells::pack(const Cell& cell) const {
   std::vector<ItemId> items;
+  std::vector<Tokens> tokens;
+  std::vector<std::int32_t> sequences;
   for (const BundleId bundle : cell.bundles) {
-    const auto more = problem_.items_of(bundle);
-    items.insert(items.end(), more.begin(), more.end());
+    for (const ItemId item : problem_.items_of(bundle)) {
+      items.push_back(item);
+      tokens.push_back(problem_.tokens(size_, item));
+      sequences.push_back(problem_.num_sequences(item));
+    }
   }
-  return first_fit(problem_, size_, items);
+  CellBins bins(capacity_, problem_.options().max_sequences);
+  std::int64_t work = 0;
+  std::vector<std::vector<ItemId>> packed(
+      static_cast<std::size_t>(bins.pack(tokens, sequences, work)));
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    packed[static_cast<std::size_t>(bins.bin_of()[i])].push_back(items[i]);
+  }
+  return packed;
 }
 
 void Cells::put(Cell& cell, BundleId bundle) {
@@ -106,7 +111,7 @@ void Cells::put(Cell& cell, BundleId bundle) {
   // While bundles are added the number of micro-batches is guessed from the tokens.
   const auto slots = std::max(cell.min_slots,
                               static_cast<std::int32_t>((cell.tokens + capacity_ - 1) / capacity_));
-  cell.load += time_on(cell, bundle) + (slots - cell.num_slots) * slot_time(cell);
+  cell.load += time_on(cell, bundle) + (slots - cell.num_slots) * cell.fixed;
   cell.num_slots = slots;
 }
 
@@ -140,19 +145,20 @@ void Cells::add(std::span<const BundleId> dearest_first) {
       put(cells_[best], bundle);
     }
   }
-  for (Cell& cell : cells_) replace(cell, std::move(cell.bundles));
+  std::int64_t work = 0;
+  for (Cell& cell : cells_) replace(cell, cell.bundles, work);
 }
 
-void Cells::replace(Cell& cell, std::vector<BundleId> bundles) {
-  cell.bundles = std::move(bundles);
+void Cells::replace(Cell& cell, std::span<const BundleId> bundles, std::int64_t& work) {
+  if (bundles.data() != cell.bundles.data()) cell.bundles.assign(bundles.begin(), bundles.end());
   cell.tokens = 0;
   cell.load = cell.base;
   for (const BundleId bundle : cell.bundles) {
     cell.tokens += tokens_of(bundle);
     cell.load += time_on(cell, bundle);
   }
-  cell.num_slots = std::max(cell.min_slots, count_slots(cell.bundles, cell.tokens));
-  cell.load += cell.num_slots * slot_time(cell);
+  cell.num_slots = std::max(cell.min_slots, count_slots(cell.bundles, cell.tokens, work));
+  cell.load += cell.num_slots * cell.fixed;
 }
 
 Nanoseconds Cells::max_load() const {
@@ -167,10 +173,9 @@ Nanoseconds Cells::mean_load() const {
   return static_cast<Nanoseconds>(sum / static_cast<double>(cells_.size()));
 }
 
-std::vector<BundleId> Cells::exchanged(const Cell& cell, const std::int32_t (&out)[2],
-                                       const Cell& other, const std::int32_t (&in)[2]) const {
-  std::vector<BundleId> result;
-  result.reserve(cell.bundles.size() + 2);
+void Cells::exchange(const Cell& cell, const std::int32_t (&out)[2], const Cell& other,
+                     const std::int32_t (&in)[2], std::vector<BundleId>& result) const {
+  result.clear();
   for (std::size_t i = 0; i < cell.bundles.size(); ++i) {
     const auto place = static_cast<std::int32_t>(i);
     if (place != out[0] && place != out[1]) result.push_back(cell.bundles[i]);
@@ -185,7 +190,6 @@ std::vector<BundleId> Cells::exchanged(const Cell& cell, const std::int32_t (&ou
     });
     result.insert(spot, bundle);
   }
-  return result;
 }
 
 namespace {
@@ -250,7 +254,7 @@ Cells::Exchange Cells::find_exchange(const Cell& dear, const Cell& cheap, std::i
         cheap_load = cheap.load - take.time + elsewhere(dear, give, cheap);
       }
       // One micro-batch fewer on each side is the best that packing may bring.
-      const Nanoseconds hope = std::max(dear_load - slot_time(dear), cheap_load - slot_time(cheap));
+      const Nanoseconds hope = std::max(dear_load - dear.fixed, cheap_load - cheap.fixed);
       if (hope >= best_load) continue;
       const std::int32_t out[2] = {give.first, give.second};
       const std::int32_t in[2] = {take.first, take.second};
@@ -267,12 +271,11 @@ Cells::Exchange Cells::find_exchange(const Cell& dear, const Cell& cheap, std::i
                                   const std::int32_t(&come)[2]) {
         const auto least = std::max(
             cell.min_slots, static_cast<std::int32_t>((tokens + capacity_ - 1) / capacity_));
-        const Nanoseconds at_least = load + (least - cell.num_slots) * slot_time(cell);
+        const Nanoseconds at_least = load + (least - cell.num_slots) * cell.fixed;
         if (at_least >= best_load) return at_least;
-        work -= static_cast<std::int64_t>(cell.bundles.size());
-        const std::int32_t slots =
-            std::max(cell.min_slots, count_slots(exchanged(cell, gone, other, come), tokens));
-        return load + (slots - cell.num_slots) * slot_time(cell);
+        exchange(cell, gone, other, come, trial_);
+        const std::int32_t slots = std::max(cell.min_slots, count_slots(trial_, tokens, work));
+        return load + (slots - cell.num_slots) * cell.fixed;
       };
       dear_load = load_after(dear, dear_load, dear.tokens - moved, out, cheap, in);
       if (dear_load >= best_load) continue;
@@ -287,6 +290,11 @@ Cells::Exchange Cells::find_exchange(const Cell& dear, const Cell& cheap, std::i
   return best;
 }
 
+// Cells cannot all end before their mean.
+Nanoseconds Cells::goal(Nanoseconds target) const {
+  return std::max(target, mean_load() + (target >> 16));
+}
+
 void Cells::refine(Nanoseconds target, std::int64_t& work) {
   if (cells_.size() < 2) return;
   std::vector<std::int32_t> order(cells_.size());
@@ -295,7 +303,7 @@ void Cells::refine(Nanoseconds target, std::int64_t& work) {
     const auto dearest = std::max_element(
         cells_.begin(), cells_.end(), [](const Cell& a, const Cell& b) { return a.load < b.load; });
     Cell& dear = *dearest;
-    if (dear.load <= target || dear.bundles.empty()) return;
+    if (dear.load <= goal(target) || dear.bundles.empty()) return;
     // The earliest cells first; how many are asked grows until one helps.
     const auto by_load = [&](std::int32_t a, std::int32_t b) {
       const Nanoseconds x = cells_[static_cast<std::size_t>(a)].load;
@@ -329,10 +337,43 @@ void Cells::refine(Nanoseconds target, std::int64_t& work) {
       }
     }
     if (!best.is_found) return;
-    std::vector<BundleId> dear_bundles = exchanged(dear, best.give, *partner, best.take);
-    std::vector<BundleId> cheap_bundles = exchanged(*partner, best.take, dear, best.give);
-    replace(dear, std::move(dear_bundles));
-    replace(*partner, std::move(cheap_bundles));
+    exchange(dear, best.give, *partner, best.take, trial_);
+    exchange(*partner, best.take, dear, best.give, other_trial_);
+    replace(dear, trial_, work);
+    replace(*partner, other_trial_, work);
+  }
+}
+
+void Cells::shake(Nanoseconds target, Random& random, std::int64_t& work) {
+  std::vector<std::size_t> used;
+  for (std::size_t i = 0; i < cells_.size(); ++i) {
+    if (!cells_[i].bundles.empty()) used.push_back(i);
+  }
+  if (used.size() < 2) return;
+  while (work > 0) {
+    const auto dearest = std::max_element(
+        cells_.begin(), cells_.end(), [](const Cell& a, const Cell& b) { return a.load < b.load; });
+    const Nanoseconds before = dearest->load;
+    if (before <= goal(target) || dearest->bundles.empty()) return;
+    const std::vector<Cell> kept = cells_;
+    // A bundle of the last cell for one of another, and one of that for one of a third.
+    auto from = static_cast<std::size_t>(dearest - cells_.begin());
+    for (std::int32_t swap = 0; swap < 2; ++swap) {
+      const std::size_t to = used[random.below(used.size())];
+      if (to == from) continue;
+      Cell& a = cells_[from];
+      Cell& b = cells_[to];
+      const std::int32_t out[2] = {static_cast<std::int32_t>(random.below(a.bundles.size())), -1};
+      const std::int32_t in[2] = {static_cast<std::int32_t>(random.below(b.bundles.size())), -1};
+      exchange(a, out, b, in, trial_);
+      exchange(b, in, a, out, other_trial_);
+      replace(a, trial_, work);
+      replace(b, other_trial_, work);
+      from = to;
+    }
+    work -= static_cast<std::int64_t>(cells_.size());
+    refine(target, work);
+    if (max_load() > before) cells_ = kept;
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <tuple>
 
 #include "isochron/core/random.h"
@@ -53,6 +54,7 @@ class StepSearch {
     // Of rounds in a row that bring nothing to refine: the search has seen it all.
     const std::int64_t max_idle_work = work / 16;
     std::int64_t idle_work = 0;
+    std::optional<State> state;  // of the best
     for (std::int32_t round = 0; round == 0 || (work > 0 && idle_work < max_idle_work); ++round) {
       const std::int64_t limit = round == 0 ? first_work : later_work;
       const std::int64_t build_work = build(next_trial(round, best.time, random));
@@ -67,16 +69,33 @@ class StepSearch {
       work -= limit - left;
       const Nanoseconds time = std::max(wide_.top, cells_.max_load());
       if (time < best.time) {
-        best = draft();
         best.time = time;
+        state = State{.wide = wide_, .filled = filled_, .cells = cells_.saved()};
       }
-      if (best.time <= good_enough()) break;
+      if (best.time <= bound_ + (bound_ >> 13)) break;
+    }
+    if (state) {
+      wide_ = std::move(state->wide);
+      filled_ = std::move(state->filled);
+      cells_.restore(state->cells);
+      const Nanoseconds target = std::max(wide_.top, good_enough());
+      cells_.refine(target, work);
+      cells_.shake(target, random, work);
+      best = draft();
+      best.time = std::max(wide_.top, cells_.max_load());
     }
     for (std::size_t i = 1; i < problem_.sizes().size(); ++i) try_static(i, best);
     return best;
   }
 
  private:
+  // A step as it was built.
+  struct State {
+    WideGroups wide;
+    std::vector<WideGroup> filled;
+    std::vector<Cell> cells;
+  };
+
   // All in groups of one larger size, where that may be shorter: few sequences on many ranks.
   void try_static(std::size_t place, Draft& best) const {
     const std::int32_t size = problem_.sizes()[place];
