@@ -16,6 +16,7 @@
 #include "isochron/plan/bundles/bundle_search.h"
 #include "isochron/plan/equal_search.h"
 #include "isochron/plan/exact.h"
+#include "isochron/plan/least_areas.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
 #include "isochron/plan/pipelines/pipeline_search.h"
 #include "isochron/plan/plan_memory.h"
@@ -313,28 +314,6 @@ bool has_one_size(const DraftSlots& slots, std::int32_t size) {
   });
 }
 
-// Whether all sequences in groups of one size take more than `time` of all ranks, whatever else
-// there is. Each is asked about its smallest size first, which takes less if links are ordered:
-// few are needed at the other size then.
-bool has_more_area(const Problem& problem, std::int32_t size, Nanoseconds time) {
-  if (problem.has_speeds()) return false;
-  const double limit = static_cast<double>(time) * problem.num_ranks() * (1 + 1e-12);
-  const auto area_at = [&](std::int32_t s, BundleId bundle) {
-    return static_cast<double>(problem.least_cost(s, bundle)) * s;
-  };
-  std::vector<double> least(static_cast<std::size_t>(problem.num_bundles()), 0);
-  double area = 0;
-  for (std::size_t i = 0; i < least.size() && problem.has_ordered_links(); ++i) {
-    const auto bundle = static_cast<BundleId>(i);
-    least[i] = area_at(problem.sizes()[problem.smallest_place(bundle)], bundle);
-    area += least[i];
-  }
-  for (std::size_t i = 0; i < least.size() && area < limit; ++i) {
-    area += area_at(size, static_cast<BundleId>(i)) - least[i];
-  }
-  return area >= limit;
-}
-
 // The same question on groups of one size, which hold everything; none if the costs do not admit
 // them.
 std::unique_ptr<Problem> with_static_size(const StepPlan& plan, const Problem& problem,
@@ -386,13 +365,14 @@ DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t
     return least.first == 0 && least.second <= bound_of_pass(plan, problem, bound_here);
   };
   const bool has_limit = plan.options.max_activation_bytes > 0;
+  const LeastAreas areas(problem);
   for (const std::int32_t size : problem.sizes()) {
     if (!holds_all(problem, size)) continue;
     if (!is_pipeline && !has_limit) {
       // The search has been there: cells alone are where it begins. Annealing goes its own way.
       const bool is_searched = size == problem.sizes().front() && has_one_size(best, size);
       if (is_searched && !is_polished(problem)) continue;
-      if (has_more_area(problem, size, time)) continue;
+      if (areas.exceed(size, time)) continue;
     }
     const auto fixed = with_static_size(plan, problem, size);
     if (fixed == nullptr) continue;

@@ -265,30 +265,55 @@ class StepBound {
     const auto time = static_cast<double>(target);
     const double highest = std::max(0.0, time / few - fixed_);
     const double lowest = std::max(0.0, time / (few + 1) - fixed_);
-    std::vector<Load> loads;
-    double work = 0;   // of what is denser
+    struct Part {
+      double density;
+      double work;
+      double share;
+    };
+    std::vector<Part> parts;  // among which the critical one is
+    double work = 0;          // of what is denser than they are
     double share = 0;
     const auto add = [&](const Load& load) {
       if (load.work == infinite || load.work < lowest * load.share) return;
-      if (load.work > highest * load.share) {
+      if (load.share <= 0 || load.work > highest * load.share) {
         work += load.work;
         share += load.share;
       } else {
-        loads.push_back(load);
+        parts.push_back({load.work / load.share, load.work, load.share});
       }
     };
     for (const Load& load : settled_) add(load);
     for (const std::size_t i : unsettled_) add(load_of(i, target));
-    std::sort(loads.begin(), loads.end(),
-              [](const Load& a, const Load& b) { return a.work * b.share > b.work * a.share; });
-    for (const Load& load : loads) {
-      const double density = load.work / load.share;
+    double best = lowest;
+    std::vector<Part> denser;
+    std::vector<Part> others;
+    while (!parts.empty()) {  // halves, as in a selection
+      const double density = parts[parts.size() / 2].density;
+      Part above{density, work, share};
+      Part equal{density, 0, 0};
+      denser.clear();
+      others.clear();
+      for (const Part& part : parts) {
+        Part& sum = part.density > density ? above : equal;
+        if (part.density > density) denser.push_back(part);
+        if (part.density < density) {
+          others.push_back(part);
+          continue;
+        }
+        sum.work += part.work;
+        sum.share += part.share;
+      }
       const double need = time - few * (density + fixed_);
-      if (few * (work - density * share) < share * need) return density;
-      work += load.work;
-      share += load.share;
+      if (few * (above.work - density * above.share) < above.share * need) {
+        best = std::max(best, density);
+        parts.swap(denser);
+      } else {
+        work = above.work + equal.work;
+        share = above.share + equal.share;
+        parts.swap(others);
+      }
     }
-    return lowest;
+    return best;
   }
 
   // A rank with k micro-batches works time - k * fixed at most, and `density` * k plus what it has

@@ -173,14 +173,14 @@ Nanoseconds Cells::mean_load() const {
   return static_cast<Nanoseconds>(sum / static_cast<double>(cells_.size()));
 }
 
-void Cells::exchange(const Cell& cell, const std::int32_t (&out)[2], const Cell& other,
-                     const std::int32_t (&in)[2], std::vector<BundleId>& result) const {
+void Cells::exchange(const Cell& cell, const Subset& out, const Cell& other, const Subset& in,
+                     std::vector<BundleId>& result) const {
   result.clear();
   for (std::size_t i = 0; i < cell.bundles.size(); ++i) {
     const auto place = static_cast<std::int32_t>(i);
-    if (place != out[0] && place != out[1]) result.push_back(cell.bundles[i]);
+    if (place != out.places[0] && place != out.places[1]) result.push_back(cell.bundles[i]);
   }
-  for (const std::int32_t place : in) {
+  for (const std::int32_t place : in.places) {
     if (place < 0) continue;
     const BundleId bundle = other.bundles[static_cast<std::size_t>(place)];
     const auto spot = std::find_if(result.begin(), result.end(), [&](BundleId there) {
@@ -205,94 +205,118 @@ void Cells::find_subsets(const Cell& cell, std::int32_t depth, bool with_none,
   const std::size_t count = cell.bundles.size();
   for (std::size_t i = 0; i < count; ++i) {
     const Nanoseconds time = time_on(cell, cell.bundles[i]);
-    subsets.push_back({.time = time, .first = static_cast<std::int32_t>(i)});
+    const Tokens tokens = tokens_of(cell.bundles[i]);
+    const auto place = static_cast<std::int32_t>(i);
+    subsets.push_back({.time = time, .tokens = tokens, .places = {place, -1}});
     if (depth < 2) continue;
     for (std::size_t j = i + 1; j < std::min(count, i + max_pairs); ++j) {
       subsets.push_back({.time = time + time_on(cell, cell.bundles[j]),
-                         .first = static_cast<std::int32_t>(i),
-                         .second = static_cast<std::int32_t>(j)});
+                         .tokens = tokens + tokens_of(cell.bundles[j]),
+                         .places = {place, static_cast<std::int32_t>(j)}});
     }
   }
   if (with_none) subsets.push_back({});
   if (depth < 2) return;
   std::sort(subsets.begin(), subsets.end(), [](const Subset& a, const Subset& b) {
-    return std::tuple(-a.time, a.first, a.second) < std::tuple(-b.time, b.first, b.second);
+    return std::tuple(-a.time, a.places[0], a.places[1]) <
+           std::tuple(-b.time, b.places[0], b.places[1]);
   });
+}
+
+template <class Visit>
+void Cells::visit_exchanges(const Cell& dear, const Cell& cheap, Visit visit) const {
+  const Nanoseconds half = (dear.load - cheap.load) / 2;
+  const auto time_elsewhere = [&](const Cell& from, const Subset& subset, const Cell& to) {
+    if (is_uniform_) return subset.time;
+    Nanoseconds time = 0;
+    for (const std::int32_t place : subset.places) {
+      if (place >= 0) time += time_on(to, from.bundles[static_cast<std::size_t>(place)]);
+    }
+    return time;
+  };
+  std::size_t j = 0;
+  for (const Subset& give : gives_) {
+    // The first subset to take that is not dearer than what makes both ends meet.
+    while (j < takes_.size() && takes_[j].time > give.time - half) ++j;
+    for (std::size_t k = j == 0 ? 0 : j - 1; k < std::min(takes_.size(), j + 2); ++k) {
+      const Subset& take = takes_[k];
+      visit(give, take, dear.load - give.time + time_elsewhere(cheap, take, dear),
+            cheap.load - take.time + time_elsewhere(dear, give, cheap));
+    }
+  }
+}
+
+Nanoseconds Cells::least_load(const Cell& cell, Nanoseconds load, Tokens tokens) const {
+  const auto least =
+      std::max(cell.min_slots, static_cast<std::int32_t>((tokens + capacity_ - 1) / capacity_));
+  return load + (least - cell.num_slots) * cell.fixed;
+}
+
+Nanoseconds Cells::packed_load(const Cell& cell, Nanoseconds load, const Subset& out,
+                               const Cell& other, const Subset& in, std::int64_t& work) {
+  exchange(cell, out, other, in, trial_);
+  const Tokens tokens = cell.tokens - out.tokens + in.tokens;
+  const std::int32_t slots = std::max(cell.min_slots, count_slots(trial_, tokens, work));
+  return load + (slots - cell.num_slots) * cell.fixed;
 }
 
 Cells::Exchange Cells::find_exchange(const Cell& dear, const Cell& cheap, std::int32_t depth,
                                      Nanoseconds limit, std::int64_t& work) {
   // gives_ holds the subsets of the dear cell already.
   find_subsets(cheap, depth, true, takes_);
-  const std::vector<Subset>& gives = gives_;
-  const std::vector<Subset>& takes = takes_;
-  work -= static_cast<std::int64_t>(gives.size() + takes.size());
+  work -= static_cast<std::int64_t>(gives_.size() + takes_.size());
+  // One micro-batch fewer on each side is the best that packing brings.
+  const auto is_hopeless = [&](Nanoseconds dear_load, Nanoseconds cheap_load, Nanoseconds end) {
+    return dear_load - dear.fixed >= end || cheap_load - cheap.fixed >= end;
+  };
+  const auto least_end = [&](const Subset& give, const Subset& take, Nanoseconds dear_load,
+                             Nanoseconds cheap_load) {
+    const Tokens moved = give.tokens - take.tokens;
+    return std::max(least_load(dear, dear_load, dear.tokens - moved),
+                    least_load(cheap, cheap_load, cheap.tokens + moved));
+  };
+  const auto packed_end = [&](const Subset& give, const Subset& take, Nanoseconds dear_load,
+                              Nanoseconds cheap_load) {
+    return std::max(packed_load(dear, dear_load, give, cheap, take, work),
+                    packed_load(cheap, cheap_load, take, dear, give, work));
+  };
+  // Most often the best by tokens can be packed like that.
+  Exchange first;
+  Nanoseconds first_dear_load = 0;
+  Nanoseconds first_cheap_load = 0;
+  first.end = limit;
+  visit_exchanges(dear, cheap, [&](const Subset& give, const Subset& take, Nanoseconds dear_load,
+                                   Nanoseconds cheap_load) {
+    if (is_hopeless(dear_load, cheap_load, first.end)) return;
+    const Nanoseconds end = least_end(give, take, dear_load, cheap_load);
+    if (end >= first.end) return;
+    first = {.give = give, .take = take, .end = end, .is_found = true};
+    first_dear_load = dear_load;
+    first_cheap_load = cheap_load;
+  });
+  if (!first.is_found) return first;
+  const Nanoseconds least = first.end;
+  first.end = packed_end(first.give, first.take, first_dear_load, first_cheap_load);
+  if (first.end == least) return first;
 
-  Exchange best;
-  Nanoseconds best_load = limit;
-  const Nanoseconds half = (dear.load - cheap.load) / 2;
-  std::size_t j = 0;
-  for (const Subset& give : gives) {
-    // The first subset to take that is not dearer than what makes both ends meet.
-    while (j < takes.size() && takes[j].time > give.time - half) ++j;
-    for (std::size_t k = j == 0 ? 0 : j - 1; k < std::min(takes.size(), j + 2); ++k) {
-      const Subset& take = takes[k];
-      Nanoseconds dear_load = 0;
-      Nanoseconds cheap_load = 0;
-      if (is_uniform_) {
-        dear_load = dear.load - give.time + take.time;
-        cheap_load = cheap.load + give.time - take.time;
-      } else {
-        const auto elsewhere = [&](const Cell& from, const Subset& subset, const Cell& to) {
-          Nanoseconds time = 0;
-          for (const std::int32_t place : {subset.first, subset.second}) {
-            if (place >= 0) time += time_on(to, from.bundles[static_cast<std::size_t>(place)]);
-          }
-          return time;
-        };
-        dear_load = dear.load - give.time + elsewhere(cheap, take, dear);
-        cheap_load = cheap.load - take.time + elsewhere(dear, give, cheap);
-      }
-      // One micro-batch fewer on each side is the best that packing may bring.
-      const Nanoseconds hope = std::max(dear_load - dear.fixed, cheap_load - cheap.fixed);
-      if (hope >= best_load) continue;
-      const std::int32_t out[2] = {give.first, give.second};
-      const std::int32_t in[2] = {take.first, take.second};
-      const auto tokens_at = [&](const Cell& cell, const std::int32_t(&places)[2]) {
-        Tokens sum = 0;
-        for (const std::int32_t place : places) {
-          if (place >= 0) sum += tokens_of(cell.bundles[static_cast<std::size_t>(place)]);
-        }
-        return sum;
-      };
-      const Tokens moved = tokens_at(dear, out) - tokens_at(cheap, in);
-      const auto load_after = [&](const Cell& cell, Nanoseconds load, Tokens tokens,
-                                  const std::int32_t(&gone)[2], const Cell& other,
-                                  const std::int32_t(&come)[2]) {
-        const auto least = std::max(
-            cell.min_slots, static_cast<std::int32_t>((tokens + capacity_ - 1) / capacity_));
-        const Nanoseconds at_least = load + (least - cell.num_slots) * cell.fixed;
-        if (at_least >= best_load) return at_least;
-        exchange(cell, gone, other, come, trial_);
-        const std::int32_t slots = std::max(cell.min_slots, count_slots(trial_, tokens, work));
-        return load + (slots - cell.num_slots) * cell.fixed;
-      };
-      dear_load = load_after(dear, dear_load, dear.tokens - moved, out, cheap, in);
-      if (dear_load >= best_load) continue;
-      cheap_load = load_after(cheap, cheap_load, cheap.tokens + moved, in, dear, out);
-      if (cheap_load >= best_load) continue;
-      best_load = std::max(dear_load, cheap_load);
-      best = {.dear_load = dear_load, .cheap_load = cheap_load, .is_found = true};
-      std::copy(std::begin(out), std::end(out), std::begin(best.give));
-      std::copy(std::begin(in), std::end(in), std::begin(best.take));
+  Exchange best = first;
+  if (first.end >= limit) best = {.end = limit};
+  visit_exchanges(dear, cheap, [&](const Subset& give, const Subset& take, Nanoseconds dear_load,
+                                   Nanoseconds cheap_load) {
+    if (is_hopeless(dear_load, cheap_load, best.end) ||
+        least_end(give, take, dear_load, cheap_load) >= best.end) {
+      return;
     }
-  }
+    const Nanoseconds end = packed_end(give, take, dear_load, cheap_load);
+    if (end < best.end) best = {.give = give, .take = take, .end = end, .is_found = true};
+  });
   return best;
 }
 
-// Cells cannot all end before their mean.
+// Cells cannot all end before their mean. If that is late, the last bit matters less.
 Nanoseconds Cells::goal(Nanoseconds target) const {
-  return std::max(target, mean_load() + (target >> 16));
+  const Nanoseconds mean = mean_load();
+  return std::max(target, mean + std::clamp((mean - target) / 16, target >> 17, target >> 16));
 }
 
 void Cells::refine(Nanoseconds target, std::int64_t& work) {
@@ -324,15 +348,13 @@ void Cells::refine(Nanoseconds target, std::int64_t& work) {
         if (depth == 1 && best.is_found && i >= num_first) break;
         Cell& cheap = cells_[static_cast<std::size_t>(order[i])];
         if (&cheap == &dear || cheap.load >= dear.load) continue;
-        const Nanoseconds limit =
-            best.is_found ? std::max(best.dear_load, best.cheap_load) : dear.load;
-        // What is in balance already cannot gain much: half of the difference.
+        const Nanoseconds limit = best.is_found ? best.end : dear.load;
         const Exchange found = find_exchange(dear, cheap, depth, limit, work);
         if (found.is_found) {
           best = found;
           partner = &cheap;
-          if (limit - std::max(best.dear_load, best.cheap_load) > (dear.load - cheap.load) / 3)
-            break;
+          // Half of the difference is the most that balance brings.
+          if (limit - best.end > (dear.load - cheap.load) / 3) break;
         }
       }
     }
@@ -363,8 +385,8 @@ void Cells::shake(Nanoseconds target, Random& random, std::int64_t& work) {
       if (to == from) continue;
       Cell& a = cells_[from];
       Cell& b = cells_[to];
-      const std::int32_t out[2] = {static_cast<std::int32_t>(random.below(a.bundles.size())), -1};
-      const std::int32_t in[2] = {static_cast<std::int32_t>(random.below(b.bundles.size())), -1};
+      const Subset out{.places = {static_cast<std::int32_t>(random.below(a.bundles.size())), -1}};
+      const Subset in{.places = {static_cast<std::int32_t>(random.below(b.bundles.size())), -1}};
       exchange(a, out, b, in, trial_);
       exchange(b, in, a, out, other_trial_);
       replace(a, trial_, work);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -60,18 +61,18 @@ class Cells {
   [[nodiscard]] std::vector<std::vector<ItemId>> pack(const Cell& cell) const;
 
  private:
-  struct Exchange {
-    std::int32_t give[2] = {-1, -1};  // places in the bundles of the dear cell
-    std::int32_t take[2] = {-1, -1};  // and of the cheap one
-    Nanoseconds dear_load = 0;
-    Nanoseconds cheap_load = 0;
-    bool is_found = false;
-  };
-
+  // Up to two bundles of a cell.
   struct Subset {
     Nanoseconds time = 0;
-    std::int32_t first = -1;  // places in the bundles of a cell
-    std::int32_t second = -1;
+    Tokens tokens = 0;
+    std::int32_t places[2] = {-1, -1};
+  };
+
+  struct Exchange {
+    Subset give = {};  // of the dear cell
+    Subset take = {};  // of the cheap one
+    Nanoseconds end = std::numeric_limits<Nanoseconds>::max();  // of the later one
+    bool is_found = false;
   };
 
   // When the last cell is early enough for a target.
@@ -86,11 +87,20 @@ class Cells {
   void put(Cell& cell, BundleId bundle);
   void find_subsets(const Cell& cell, std::int32_t depth, bool with_none,
                     std::vector<Subset>& subsets) const;
+  // Calls visit(give, take, load of the dear cell, of the cheap one) for exchanges that make both
+  // ends meet, or nearly; the loads without a change in the number of micro-batches.
+  template <class Visit>
+  void visit_exchanges(const Cell& dear, const Cell& cheap, Visit visit) const;
+  // The best of them that ends before `limit`.
   [[nodiscard]] Exchange find_exchange(const Cell& dear, const Cell& cheap, std::int32_t depth,
                                        Nanoseconds limit, std::int64_t& work);
+  // `load` with as many micro-batches as the tokens ask for, and as packing takes.
+  [[nodiscard]] Nanoseconds least_load(const Cell& cell, Nanoseconds load, Tokens tokens) const;
+  [[nodiscard]] Nanoseconds packed_load(const Cell& cell, Nanoseconds load, const Subset& out,
+                                        const Cell& other, const Subset& in, std::int64_t& work);
   // The bundles of a cell after an exchange.
-  void exchange(const Cell& cell, const std::int32_t (&out)[2], const Cell& other,
-                const std::int32_t (&in)[2], std::vector<BundleId>& result) const;
+  void exchange(const Cell& cell, const Subset& out, const Cell& other, const Subset& in,
+                std::vector<BundleId>& result) const;
   void replace(Cell& cell, std::span<const BundleId> bundles, std::int64_t& work);
 
   const Problem& problem_;
