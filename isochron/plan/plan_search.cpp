@@ -97,15 +97,22 @@ Draft search_free_step(const Problem& problem, Nanoseconds bound, std::int64_t e
   const auto aligned = find_aligned(problem);
   if (!aligned) return search_nested_step(problem, bound, effort);
   // All that aligned groups get when they are asked for: a wider choice is never slower.
-  const auto exact = find_exact_step(*aligned);
-  Draft nested =
-      exact ? exact->draft : search_nested_step(*aligned, free_step_bound(*aligned), effort);
+  if (const auto exact = find_exact_step(*aligned)) {
+    return improve_step(problem, bound, effort, exact->draft);
+  }
+  const Nanoseconds aligned_bound = free_step_bound(*aligned);
+  Draft crossing{.groups = {}, .time = std::numeric_limits<Nanoseconds>::max()};
+  const bool is_promising = aligned_bound > bound + (bound >> 9);
+  if (is_promising) crossing = search_step(problem, bound, effort);
+  if (crossing.time <= aligned_bound) return crossing;
+  Draft nested = search_nested_step(*aligned, aligned_bound, effort);
+  if (is_promising) return crossing.time < nested.time ? crossing : nested;
   const std::int32_t size = problem.sizes().front();
   const bool is_narrow =
       std::all_of(nested.groups.begin(), nested.groups.end(),
                   [&](const DraftGroup& group) { return group.ranks.size == size; });
   // Without wide groups there is nothing to choose.
-  if (is_narrow && !exact) return nested;
+  if (is_narrow) return nested;
   return improve_step(problem, bound, effort, std::move(nested));
 }
 
