@@ -367,11 +367,7 @@ void Cells::refine(Nanoseconds target, std::int64_t& work) {
 }
 
 void Cells::shake(Nanoseconds target, Random& random, std::int64_t& work) {
-  std::vector<std::size_t> used;
-  for (std::size_t i = 0; i < cells_.size(); ++i) {
-    if (!cells_[i].bundles.empty()) used.push_back(i);
-  }
-  if (used.size() < 2) return;
+  if (cells_.size() < 2) return;
   while (work > 0) {
     const auto dearest = std::max_element(
         cells_.begin(), cells_.end(), [](const Cell& a, const Cell& b) { return a.load < b.load; });
@@ -381,8 +377,8 @@ void Cells::shake(Nanoseconds target, Random& random, std::int64_t& work) {
     // A bundle of the last cell for one of another, and one of that for one of a third.
     auto from = static_cast<std::size_t>(dearest - cells_.begin());
     for (std::int32_t swap = 0; swap < 2; ++swap) {
-      const std::size_t to = used[random.below(used.size())];
-      if (to == from) continue;
+      const auto to = static_cast<std::size_t>(random.below(cells_.size()));
+      if (to == from || cells_[to].bundles.empty()) continue;
       Cell& a = cells_[from];
       Cell& b = cells_[to];
       const Subset out{.places = {static_cast<std::int32_t>(random.below(a.bundles.size())), -1}};
