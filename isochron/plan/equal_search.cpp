@@ -34,7 +34,7 @@ DraftSlots search_equal_step(const Problem& problem, Nanoseconds bound, std::int
     const auto dealt = search_partition(problem, bound, work / 4, BlockPacker::Ranks::keep_groups);
     if (dealt) consider(*dealt);
   }
-  const std::int32_t most = consider(search_step(problem, bound, work / 4));
+  const std::int32_t most = consider(search_step(problem, bound, work));
   // Fewer micro-batches cost less and leave less room to balance.
   for (std::int32_t count = most; count >= std::max(1, most - 2); --count) {
     consider(search_step(problem, bound, work / 4, count));
@@ -84,8 +84,8 @@ std::optional<std::vector<DraftGroup>> even_groups(const Problem& problem, RankR
   return groups;
 }
 
-// Every bundle on the cell that has the fewest items so far, those of many items first. Nothing if a
-// cell cannot hold one.
+// Every bundle on the cell that has the fewest items so far, those of many items first. Nothing if
+// a cell cannot hold one.
 std::optional<std::vector<DraftGroup>> even_counts(const Problem& problem) {
   const std::int32_t size = problem.sizes().front();
   const PriceId price = problem.cheapest_price(size);

@@ -1,5 +1,5 @@
-// Every bundle takes least in its smallest group, if links are ordered. So the sum of these is close
-// to what all ranks have, and few bundles have to be asked about another size.
+// Every bundle takes least in its smallest group, if links are ordered. So the sum of these is
+// close to what all ranks have, and few bundles have to be asked about another size.
 
 #include "isochron/plan/least_areas.h"
 

@@ -163,7 +163,9 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
   // A trial plays the step once. What nests as well as can be is near the best.
   const bool is_near = options.counts == Counts::free && has_nested_step(problem);
   const std::int64_t cost = 1 + problem.num_items() * shape.num_chunks() / (is_near ? 1 : 4);
-  DraftSlots annealed = anneal(problem, slots, bound, effort / cost, time);
+  // The fewer items there are, the more a change costs on the way to a better step.
+  const double heat = is_near || problem.num_items() > 8 ? 0.02 : 0.1;
+  DraftSlots annealed = anneal(problem, slots, bound, heat, effort / cost, time);
   if (options.counts == Counts::free) return annealed;
   equalize(problem, multiple, annealed);
   // Annealing knows no placeholders: it begins with what is left of the slots without them.
@@ -295,7 +297,8 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
     const bool is_exact_better = exact && exact->draft.time < found.time;
     return slots_of(problem, is_exact_better ? exact->draft : found);
   }
-  bound = kept_bound(problem, std::max(step_bound(problem), equal_count_bound(problem)));
+  bound = block_bound(problem, std::max(equal_step_bound(problem), equal_count_bound(problem)));
+  bound = kept_bound(problem, bound);
   DraftSlots slots = search_equal_step(problem, bound, effort);
   if (const auto aligned = find_aligned(problem)) {
     DraftSlots nested = search_equal_step(*aligned, bound, effort);

@@ -12,6 +12,9 @@
 //   cover   a bundle that no smallest group runs within T has a micro-batch on a wider group. A
 //           rank runs a micro-batch of the smallest size besides, or all of its time is covered by
 //           such bundles, by others that pay traffic there, or by nothing.
+// With equal counts a fourth:
+//   counts  every rank pays for as many micro-batches as the shares take on average, rounded up,
+//           also the ranks of the slowest bundle.
 
 #include <algorithm>
 #include <cmath>
@@ -41,8 +44,9 @@ struct Option {
 
 class StepBound {
  public:
-  explicit StepBound(const Problem& problem)
+  StepBound(const Problem& problem, Counts counts)
       : problem_(problem),
+        has_equal_counts_(counts == Counts::equal),
         fixed_(static_cast<double>(problem.microbatch())),
         is_plain_(problem.num_bundles() == problem.num_items()) {
     if (problem.has_speeds()) {
@@ -241,7 +245,9 @@ class StepBound {
       for (const Load& load : settled_) dense += std::max(0.0, load.work - density * load.share);
       low = smallest(low, [&](Nanoseconds target) { return slots_fit(target, density, dense); });
     }
-    return smallest(low, [&](Nanoseconds target) { return cover_fits(target); });
+    low = smallest(low, [&](Nanoseconds target) { return cover_fits(target); });
+    if (!has_equal_counts_) return low;
+    return smallest(low, [&](Nanoseconds target) { return counts_fit(target); });
   }
 
   Load sum_at(Nanoseconds target) const {
@@ -347,6 +353,17 @@ class StepBound {
     const double rest = std::fmod(more, step);
     return std::min(limit, ranks * (usual + gain) + (more - rest) / step * fixed_ +
                                std::max(0.0, rest - density));
+  }
+
+  // All ranks have as many micro-batches as all shares take on average, or more.
+  bool counts_fit(Nanoseconds target) const {
+    const double ranks = problem_.num_ranks();
+    const double share = sum_at(target).share;
+    if (share == infinite) return false;
+    const double others = std::max(0.0, std::ceil(share / ranks * (1 - slack)) - 1) * fixed_;
+    const double left = static_cast<double>(target) - others;  // for the slowest, beside the others
+    const double work = sum_at(static_cast<Nanoseconds>(std::ceil(left))).work;
+    return work * (1 - slack) <= ranks * (left - fixed_);
   }
 
   bool cover_fits(Nanoseconds target) const {
@@ -466,6 +483,7 @@ class StepBound {
   }
 
   const Problem& problem_;
+  bool has_equal_counts_;
   double fixed_;
   bool is_plain_;     // every bundle is one item
   double speed_ = 0;  // of all ranks
@@ -483,6 +501,10 @@ class StepBound {
 
 }  // namespace
 
-Nanoseconds step_bound(const Problem& problem) { return StepBound(problem).bound(); }
+Nanoseconds step_bound(const Problem& problem) { return StepBound(problem, Counts::free).bound(); }
+
+Nanoseconds equal_step_bound(const Problem& problem) {
+  return StepBound(problem, Counts::equal).bound();
+}
 
 }  // namespace isochron

@@ -16,8 +16,8 @@ constexpr std::size_t max_tight_items = 96;  // more of them leave little room a
 
 }  // namespace
 
-std::int32_t CellBins::pack(std::span<const Tokens> tokens,
-                            std::span<const std::int32_t> sequences, std::int64_t& work) {
+std::int32_t CellBins::pack(std::span<const Tokens> tokens, std::span<const std::int32_t> sequences,
+                            std::int64_t& work) {
   const std::int32_t count = first_fit(tokens, sequences);
   work -= static_cast<std::int64_t>(tokens.size());
   if (count < 2 || max_sequences_ > 0 || tokens.size() > max_tight_items) return count;

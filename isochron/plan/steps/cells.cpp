@@ -41,6 +41,7 @@ Cells::Cells(const Problem& problem, std::int32_t size)
 }
 
 void Cells::reset(std::span<const Nanoseconds> height, std::span<const std::int32_t> min_slots) {
+  has_min_slots_ = !min_slots.empty();
   for (Cell& cell : cells_) {
     const auto first = height.begin() + cell.ranks.first;
     cell.base = *std::max_element(first, first + cell.ranks.size);
@@ -50,10 +51,22 @@ void Cells::reset(std::span<const Nanoseconds> height, std::span<const std::int3
       cell.min_slots = *std::max_element(slots, slots + cell.ranks.size);
     }
     cell.num_slots = cell.min_slots;
-    cell.load = cell.base + cell.num_slots * cell.fixed;
+    cell.load = cell.base + slots_time(cell, cell.num_slots);
     cell.tokens = 0;
     cell.bundles.clear();
   }
+}
+
+namespace {
+
+// What a micro-batch counts, in its own cost, if all ranks have to run one more for it.
+constexpr Nanoseconds extra_factor = 32;
+
+}  // namespace
+
+Nanoseconds Cells::slots_time(const Cell& cell, std::int32_t slots) const {
+  const std::int32_t extra = has_min_slots_ ? slots - cell.min_slots : 0;
+  return (slots + (extra_factor - 1) * extra) * cell.fixed;
 }
 
 Nanoseconds Cells::time_on(const Cell& cell, BundleId bundle) const {
@@ -111,7 +124,7 @@ void Cells::put(Cell& cell, BundleId bundle) {
   // While bundles are added the number of micro-batches is guessed from the tokens.
   const auto slots = std::max(cell.min_slots,
                               static_cast<std::int32_t>((cell.tokens + capacity_ - 1) / capacity_));
-  cell.load += time_on(cell, bundle) + (slots - cell.num_slots) * cell.fixed;
+  cell.load += time_on(cell, bundle) + slots_time(cell, slots) - slots_time(cell, cell.num_slots);
   cell.num_slots = slots;
 }
 
@@ -158,7 +171,7 @@ void Cells::replace(Cell& cell, std::span<const BundleId> bundles, std::int64_t&
     cell.load += time_on(cell, bundle);
   }
   cell.num_slots = std::max(cell.min_slots, count_slots(cell.bundles, cell.tokens, work));
-  cell.load += cell.num_slots * cell.fixed;
+  cell.load += slots_time(cell, cell.num_slots);
 }
 
 Nanoseconds Cells::max_load() const {
@@ -249,7 +262,7 @@ void Cells::visit_exchanges(const Cell& dear, const Cell& cheap, Visit visit) co
 Nanoseconds Cells::least_load(const Cell& cell, Nanoseconds load, Tokens tokens) const {
   const auto least =
       std::max(cell.min_slots, static_cast<std::int32_t>((tokens + capacity_ - 1) / capacity_));
-  return load + (least - cell.num_slots) * cell.fixed;
+  return load + slots_time(cell, least) - slots_time(cell, cell.num_slots);
 }
 
 Nanoseconds Cells::packed_load(const Cell& cell, Nanoseconds load, const Subset& out,
@@ -257,7 +270,7 @@ Nanoseconds Cells::packed_load(const Cell& cell, Nanoseconds load, const Subset&
   exchange(cell, out, other, in, trial_);
   const Tokens tokens = cell.tokens - out.tokens + in.tokens;
   const std::int32_t slots = std::max(cell.min_slots, count_slots(trial_, tokens, work));
-  return load + (slots - cell.num_slots) * cell.fixed;
+  return load + slots_time(cell, slots) - slots_time(cell, cell.num_slots);
 }
 
 Cells::Exchange Cells::find_exchange(const Cell& dear, const Cell& cheap, std::int32_t depth,
@@ -267,7 +280,8 @@ Cells::Exchange Cells::find_exchange(const Cell& dear, const Cell& cheap, std::i
   work -= static_cast<std::int64_t>(gives_.size() + takes_.size());
   // One micro-batch fewer on each side is the best that packing brings.
   const auto is_hopeless = [&](Nanoseconds dear_load, Nanoseconds cheap_load, Nanoseconds end) {
-    return dear_load - dear.fixed >= end || cheap_load - cheap.fixed >= end;
+    const Nanoseconds factor = has_min_slots_ ? extra_factor : 1;
+    return dear_load - factor * dear.fixed >= end || cheap_load - factor * cheap.fixed >= end;
   };
   const auto least_end = [&](const Subset& give, const Subset& take, Nanoseconds dear_load,
                              Nanoseconds cheap_load) {
@@ -285,15 +299,16 @@ Cells::Exchange Cells::find_exchange(const Cell& dear, const Cell& cheap, std::i
   Nanoseconds first_dear_load = 0;
   Nanoseconds first_cheap_load = 0;
   first.end = limit;
-  visit_exchanges(dear, cheap, [&](const Subset& give, const Subset& take, Nanoseconds dear_load,
-                                   Nanoseconds cheap_load) {
-    if (is_hopeless(dear_load, cheap_load, first.end)) return;
-    const Nanoseconds end = least_end(give, take, dear_load, cheap_load);
-    if (end >= first.end) return;
-    first = {.give = give, .take = take, .end = end, .is_found = true};
-    first_dear_load = dear_load;
-    first_cheap_load = cheap_load;
-  });
+  visit_exchanges(
+      dear, cheap,
+      [&](const Subset& give, const Subset& take, Nanoseconds dear_load, Nanoseconds cheap_load) {
+        if (is_hopeless(dear_load, cheap_load, first.end)) return;
+        const Nanoseconds end = least_end(give, take, dear_load, cheap_load);
+        if (end >= first.end) return;
+        first = {.give = give, .take = take, .end = end, .is_found = true};
+        first_dear_load = dear_load;
+        first_cheap_load = cheap_load;
+      });
   if (!first.is_found) return first;
   const Nanoseconds least = first.end;
   first.end = packed_end(first.give, first.take, first_dear_load, first_cheap_load);
@@ -301,15 +316,16 @@ Cells::Exchange Cells::find_exchange(const Cell& dear, const Cell& cheap, std::i
 
   Exchange best = first;
   if (first.end >= limit) best = {.end = limit};
-  visit_exchanges(dear, cheap, [&](const Subset& give, const Subset& take, Nanoseconds dear_load,
-                                   Nanoseconds cheap_load) {
-    if (is_hopeless(dear_load, cheap_load, best.end) ||
-        least_end(give, take, dear_load, cheap_load) >= best.end) {
-      return;
-    }
-    const Nanoseconds end = packed_end(give, take, dear_load, cheap_load);
-    if (end < best.end) best = {.give = give, .take = take, .end = end, .is_found = true};
-  });
+  visit_exchanges(
+      dear, cheap,
+      [&](const Subset& give, const Subset& take, Nanoseconds dear_load, Nanoseconds cheap_load) {
+        if (is_hopeless(dear_load, cheap_load, best.end) ||
+            least_end(give, take, dear_load, cheap_load) >= best.end) {
+          return;
+        }
+        const Nanoseconds end = packed_end(give, take, dear_load, cheap_load);
+        if (end < best.end) best = {.give = give, .take = take, .end = end, .is_found = true};
+      });
   return best;
 }
 

@@ -17,8 +17,8 @@ struct Cell {
   PriceId price = 0;
   double slowness = 1;
   Nanoseconds fixed = 0;  // of a micro-batch
-  Nanoseconds base = 0;  // end of what runs here in larger groups
-  Nanoseconds load = 0;  // base and all that follows
+  Nanoseconds base = 0;   // end of what runs here in larger groups
+  Nanoseconds load = 0;   // base and all that follows
   Tokens tokens = 0;
   std::int32_t num_slots = 0;
   std::int32_t min_slots = 0;          // that it pays for, whatever it runs
@@ -40,7 +40,7 @@ class Cells {
   void restore(const std::vector<Cell>& saved) { cells_ = saved; }
 
   // Empties the cells; `height` is when each rank is free, `min_slots` how many micro-batches it
-  // runs at least (empty: none).
+  // pays for at least (empty: none). More than that are avoided: then all ranks would have more.
   void reset(std::span<const Nanoseconds> height, std::span<const std::int32_t> min_slots = {});
 
   // Longest first: each bundle, in the order given, to the cell that is done earliest.
@@ -69,14 +69,16 @@ class Cells {
   };
 
   struct Exchange {
-    Subset give = {};  // of the dear cell
-    Subset take = {};  // of the cheap one
+    Subset give = {};                                           // of the dear cell
+    Subset take = {};                                           // of the cheap one
     Nanoseconds end = std::numeric_limits<Nanoseconds>::max();  // of the later one
     bool is_found = false;
   };
 
   // When the last cell is early enough for a target.
   [[nodiscard]] Nanoseconds goal(Nanoseconds target) const;
+  // What so many micro-batches count, without what is in them.
+  [[nodiscard]] Nanoseconds slots_time(const Cell& cell, std::int32_t slots) const;
   [[nodiscard]] Nanoseconds time_on(const Cell& cell, BundleId bundle) const;
   [[nodiscard]] Tokens tokens_of(BundleId bundle) const {
     return tokens_[static_cast<std::size_t>(bundle)];
@@ -105,9 +107,10 @@ class Cells {
 
   const Problem& problem_;
   std::int32_t size_;
-  Tokens capacity_;                 // of a micro-batch on a cell
-  bool is_uniform_;                 // all cells cost the same
-  bool has_items_;                  // some bundle has several items
+  Tokens capacity_;  // of a micro-batch on a cell
+  bool is_uniform_;  // all cells cost the same
+  bool has_items_;   // some bundle has several items
+  bool has_min_slots_ = false;
   std::vector<Nanoseconds> times_;  // of bundles, on the first cell
   std::vector<Tokens> tokens_;      // of bundles
   std::vector<Cell> cells_;

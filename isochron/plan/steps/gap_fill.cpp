@@ -22,9 +22,8 @@ class GapFill {
       costs_.push_back(problem.cost(price, bundle));
       tokens_.push_back(problem.tokens(1, problem.items_of(bundle).front()));
     }
-    has_falling_tokens_ =
-        problem.num_items() == problem.num_bundles() &&
-        std::is_sorted(tokens_.begin(), tokens_.end(), std::greater<>());
+    has_falling_tokens_ = problem.num_items() == problem.num_bundles() &&
+                          std::is_sorted(tokens_.begin(), tokens_.end(), std::greater<>());
   }
 
   void fill(const Gap& gap, std::vector<WideGroup>& filled) {
@@ -61,9 +60,9 @@ class GapFill {
   std::size_t next_within(std::size_t i, Nanoseconds time, Tokens tokens, double slow) {
     i = unused(i);
     if (i < narrow_.size() && Problem::slowed(costs_[i], slow) > time) {
-      const auto first =
-          std::partition_point(costs_.begin() + static_cast<std::ptrdiff_t>(i), costs_.end(),
-                               [&](Nanoseconds cost) { return Problem::slowed(cost, slow) > time; });
+      const auto first = std::partition_point(
+          costs_.begin() + static_cast<std::ptrdiff_t>(i), costs_.end(),
+          [&](Nanoseconds cost) { return Problem::slowed(cost, slow) > time; });
       i = unused(static_cast<std::size_t>(first - costs_.begin()));
     }
     if (i < narrow_.size() && has_falling_tokens_ && tokens_[i] > tokens) {
@@ -92,9 +91,9 @@ class GapFill {
   const std::vector<BundleId>& narrow_;
   std::int64_t& work_;
   std::vector<Nanoseconds> costs_;
-  std::vector<Tokens> tokens_;  // of the first item
+  std::vector<Tokens> tokens_;       // of the first item
   bool has_falling_tokens_ = false;  // bundles are items, and the longer one is never cheaper
-  std::vector<std::size_t> next_;  // a later place, if one is used
+  std::vector<std::size_t> next_;    // a later place, if one is used
 };
 
 }  // namespace

@@ -109,8 +109,8 @@ class Skyline {
   std::vector<Pit> pits_;
   std::vector<Nanoseconds> floors_;
   std::vector<std::int32_t> tops_;
-  std::vector<Windows> windows_;     // by width
-  std::vector<RankRange> changes_;   // of the heights, in their order
+  std::vector<Windows> windows_;    // by width
+  std::vector<RankRange> changes_;  // of the heights, in their order
 };
 
 }  // namespace isochron

@@ -106,9 +106,9 @@ class StepSearch {
   void try_static(std::size_t place, const LeastAreas& areas, Draft& best) const {
     const std::int32_t size = problem_.sizes()[place];
     if (problem_.num_ranks() % size != 0) return;
-    const bool holds_all =
-        std::all_of(dearest_.begin(), dearest_.end(),
-                    [&](BundleId bundle) { return problem_.fits(size, bundle); });
+    const bool holds_all = std::all_of(dearest_.begin(), dearest_.end(), [&](BundleId bundle) {
+      return problem_.fits(size, bundle);
+    });
     if (!holds_all || areas.exceed(size, best.time)) return;
     Cells cells(problem_, size);
     const std::vector<Nanoseconds> height(static_cast<std::size_t>(problem_.num_ranks()), 0);
@@ -168,7 +168,7 @@ class StepSearch {
       excess = most * (is_nested_ ? 0.5 + 0.5 * random.unit() : random.unit());
     }
     return {.target = static_cast<Nanoseconds>(static_cast<double>(bound_) * (1 + excess)),
-            .absorbs = round % 2 == 1 && min_slots_ == 0,
+            .absorbs = round % 2 == 1,
             .hole_weight = round / 2 % 2 == 0 ? 1 : 3};
   }
 
@@ -284,9 +284,9 @@ class StepSearch {
   std::size_t first_within(Nanoseconds time, std::int32_t size) const {
     if (cells_.size() > 1 || problem_.has_speeds()) return 0;
     const PriceId alone = problem_.cheapest_price(1);
-    const auto found = std::partition_point(
-        narrow_.begin(), narrow_.end(),
-        [&](BundleId bundle) { return problem_.cost(alone, bundle) > (time + 1) * size; });
+    const auto found = std::partition_point(narrow_.begin(), narrow_.end(), [&](BundleId bundle) {
+      return problem_.cost(alone, bundle) > (time + 1) * size;
+    });
     return static_cast<std::size_t>(found - narrow_.begin());
   }
 
@@ -295,6 +295,7 @@ class StepSearch {
   void absorb(Nanoseconds target, std::int64_t& work) {
     std::vector<bool> is_used(narrow_.size(), false);
     std::vector<std::size_t> taken;
+    const std::vector<std::int32_t> unpaid = slots_left();
     const std::vector<std::int32_t> last =
         is_nested_ ? blocks_.last_groups() : skyline_.last_groups();
     for (std::size_t w = 0; w < wide_.groups.size(); ++w) {
@@ -303,7 +304,12 @@ class StepSearch {
       const bool is_last = std::all_of(tops, tops + group.ranks.size, [&](std::int32_t top) {
         return top == static_cast<std::int32_t>(w);
       });
-      if (!is_last) continue;
+      // Ranks that have to pay for another one anyway save nothing.
+      const bool is_saved =
+          unpaid.empty() || std::none_of(unpaid.begin() + group.ranks.first,
+                                         unpaid.begin() + group.ranks.first + group.ranks.size,
+                                         [](std::int32_t slots) { return slots > 0; });
+      if (!is_last || !is_saved) continue;
       const auto size = static_cast<std::int32_t>(group.ranks.size);
       const PriceId price = problem_.price_of(group.ranks);
       const double slow = problem_.slowness(group.ranks);
@@ -379,7 +385,7 @@ class StepSearch {
   NestedBlocks blocks_;  // places wide groups that nest
   Skyline skyline_;      // and others
   Cells cells_;
-  std::vector<std::size_t> smallest_;  // place in sizes() of the smallest that holds a bundle
+  std::vector<std::size_t> smallest_;       // place in sizes() of the smallest that holds a bundle
   std::vector<Nanoseconds> smallest_time_;  // that a bundle takes there
   std::vector<BundleId> dearest_;
   std::vector<WideGroup> filled_;  // what runs in the holes of the skyline
