@@ -8,7 +8,7 @@ namespace isochron {
 // some size. With equal counts, and with any other rule on top, it still holds.
 [[nodiscard]] Nanoseconds step_bound(const Problem& problem);
 
-// The same with equal counts, never below it.
+// The same with equal counts, of which it knows more.
 [[nodiscard]] Nanoseconds equal_step_bound(const Problem& problem);
 
 // A bound with free counts from one that is known, by what leaves holes in blocks of aligned groups.

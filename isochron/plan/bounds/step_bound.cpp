@@ -266,7 +266,7 @@ class StepBound {
   }
 
   // The density for which slots_fit() allows the least work, if most ranks have `few` micro-batches
-  // or one more: few * dense = (share of what is denser) * (what such a rank needs of it).
+  // or one more: few * dense = (share of what is as dense) * (what such a rank needs of it).
   double critical_density(Nanoseconds target, std::int32_t few) const {
     const auto time = static_cast<double>(target);
     const double highest = std::max(0.0, time / few - fixed_);
@@ -310,7 +310,7 @@ class StepBound {
         sum.share += part.share;
       }
       const double need = time - few * (density + fixed_);
-      if (few * (above.work - density * above.share) < above.share * need) {
+      if (few * (above.work - density * above.share) < (above.share + equal.share) * need) {
         best = std::max(best, density);
         parts.swap(denser);
       } else {
@@ -362,6 +362,7 @@ class StepBound {
     if (share == infinite) return false;
     const double others = std::max(0.0, std::ceil(share / ranks * (1 - slack)) - 1) * fixed_;
     const double left = static_cast<double>(target) - others;  // for the slowest, beside the others
+    if (left < static_cast<double>(item_)) return false;
     const double work = sum_at(static_cast<Nanoseconds>(std::ceil(left))).work;
     return work * (1 - slack) <= ranks * (left - fixed_);
   }
