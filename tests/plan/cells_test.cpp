@@ -97,25 +97,10 @@ std::vector<BundleId> all_of(const Problem& problem) {
   return bundles;
 }
 
-// Three of 40 and four of 30 tokens, dearest first: 40 40 30 30 and 40 30 30, 140 and 100. Even
-// would be 120: 40 40 40 and 30 30 30 30.
-TEST(Cells, ShakingFindsABalanceThatNoExchangeOfTwoFinds) {
-  const Topology topology{.ranks = 2, .capacity = 200};
-  const Problem problem(singles({40, 40, 40, 30, 30, 30, 30}), topology, plain_cost(),
-                        resolved({.context = "static:1"}, topology));
-  Cells cells(problem, 1);
-  cells.reset(std::vector<Nanoseconds>(2, 0));
-  cells.add(all_of(problem));
-  std::int64_t work = 10'000;
-  cells.refine(0, work);
-  Random random(0);
-  cells.shake(0, random, work);
-  EXPECT_EQ(cells.max_load(), 130);
-  EXPECT_GT(work, 0);  // it stops at the mean
-}
-
-TEST(Cells, ShakingNeverEndsLater) {
-  for (std::uint64_t seed = 0; seed < num_instances(200); ++seed) {
+TEST(Cells, ShakingEndsEarlierWhereNoExchangeHelpsAndNeverLater) {
+  int num_earlier = 0;
+  const std::uint64_t num_questions = num_instances(200);
+  for (std::uint64_t seed = 0; seed < num_questions; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
     const Topology topology{.ranks = static_cast<std::int32_t>(random.between(1, 6)),
@@ -130,10 +115,14 @@ TEST(Cells, ShakingNeverEndsLater) {
     Cells cells(problem, 1);
     cells.reset(std::vector<Nanoseconds>(static_cast<std::size_t>(topology.ranks), 0));
     cells.add(all_of(problem));
+    std::int64_t work = 100'000;
+    cells.refine(0, work);
+    EXPECT_GT(work, 0);
     const Nanoseconds before = cells.max_load();
-    std::int64_t work = 2000;
+    work = 2000;
     cells.shake(0, random, work);
     EXPECT_LE(cells.max_load(), before);
+    num_earlier += cells.max_load() < before ? 1 : 0;
     std::size_t num_items = 0;
     for (const Cell& cell : cells.cells()) {
       Nanoseconds load = 0;
@@ -146,6 +135,8 @@ TEST(Cells, ShakingNeverEndsLater) {
     }
     EXPECT_EQ(num_items, lengths.size());
   }
+  std::printf("%d of %d end earlier\n", num_earlier, static_cast<int>(num_questions));
+  EXPECT_GE(num_earlier * 20, static_cast<int>(num_questions));
 }
 
 // Two ranks pay for one micro-batch each. The first is busy until 60, so that even ends would give
