@@ -22,8 +22,13 @@ std::int32_t CellBins::pack(std::span<const Tokens> tokens, std::span<const std:
   work -= static_cast<std::int64_t>(tokens.size());
   if (count < 2 || max_sequences_ > 0 || tokens.size() > max_tight_items) return count;
   Tokens slack = (count - 1) * capacity_;
-  for (const Tokens each : tokens) slack -= each;
-  if (slack < 0 || !pack_tightly(tokens, count - 1, slack, work)) return count;
+  std::int32_t num_large = 0;  // no two of which share a micro-batch
+  for (const Tokens each : tokens) {
+    slack -= each;
+    num_large += 2 * each > capacity_ ? 1 : 0;
+  }
+  if (slack < 0 || num_large >= count || !pack_tightly(tokens, count - 1, slack, work))
+    return count;
   return count - 1;
 }
 

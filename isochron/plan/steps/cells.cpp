@@ -339,41 +339,39 @@ void Cells::refine(Nanoseconds target, std::int64_t& work) {
   if (cells_.size() < 2) return;
   std::vector<std::int32_t> order(cells_.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int32_t>(i);
+  std::vector<std::int32_t> near(std::min<std::size_t>(8, order.size()));  // done earliest
   while (work > 0) {
     const auto dearest = std::max_element(
         cells_.begin(), cells_.end(), [](const Cell& a, const Cell& b) { return a.load < b.load; });
     Cell& dear = *dearest;
     if (dear.load <= goal(target) || dear.bundles.empty()) return;
-    // The earliest cells first; how many are asked grows until one helps.
     const auto by_load = [&](std::int32_t a, std::int32_t b) {
       const Nanoseconds x = cells_[static_cast<std::size_t>(a)].load;
       const Nanoseconds y = cells_[static_cast<std::size_t>(b)].load;
       return std::pair(x, a) < std::pair(y, b);
     };
-    constexpr std::size_t num_near = 8;
-    const std::size_t num_first = std::min(num_near, order.size());
-    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(num_first),
-                      order.end(), by_load);
+    std::partial_sort_copy(order.begin(), order.end(), near.begin(), near.end(), by_load);
     work -= static_cast<std::int64_t>(order.size() / 4 + 1);
     Exchange best;
     Cell* partner = nullptr;
-    for (std::int32_t depth = 1; depth <= 2 && !best.is_found; ++depth) {
+    const auto ask = [&](std::span<const std::int32_t> others, std::int32_t depth) {
       find_subsets(dear, depth, false, gives_);
-      const std::size_t last = depth == 1 ? order.size() : num_first;
-      for (std::size_t i = 0; i < last; ++i) {
-        if (depth == 1 && best.is_found && i >= num_first) break;
-        Cell& cheap = cells_[static_cast<std::size_t>(order[i])];
+      for (const std::int32_t other : others) {
+        Cell& cheap = cells_[static_cast<std::size_t>(other)];
         if (&cheap == &dear || cheap.load >= dear.load) continue;
         const Nanoseconds limit = best.is_found ? best.end : dear.load;
         const Exchange found = find_exchange(dear, cheap, depth, limit, work);
-        if (found.is_found) {
-          best = found;
-          partner = &cheap;
-          // Half of the difference is the most that balance brings.
-          if (limit - best.end > (dear.load - cheap.load) / 3) break;
-        }
+        if (!found.is_found) continue;
+        best = found;
+        partner = &cheap;
+        // Half of the difference is the most that balance brings.
+        if (limit - best.end > (dear.load - cheap.load) / 3) return;
       }
-    }
+    };
+    // The earliest cells first; more is asked until one helps.
+    ask(near, 1);
+    if (!best.is_found) ask(near, 2);
+    if (!best.is_found && near.size() < order.size()) ask(order, 1);
     if (!best.is_found) return;
     exchange(dear, best.give, *partner, best.take, trial_);
     exchange(*partner, best.take, dear, best.give, other_trial_);
