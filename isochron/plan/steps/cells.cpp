@@ -332,7 +332,7 @@ Cells::Exchange Cells::find_exchange(const Cell& dear, const Cell& cheap, std::i
 // Cells cannot all end before their mean. If that is late, the last bit matters less.
 Nanoseconds Cells::goal(Nanoseconds target) const {
   const Nanoseconds mean = mean_load();
-  return std::max(target, mean + std::clamp((mean - target) / 16, target >> 17, target >> 16));
+  return std::max(target, mean + std::clamp((mean - target) / 16, target >> 17, target >> 15));
 }
 
 void Cells::refine(Nanoseconds target, std::int64_t& work) {
