@@ -251,7 +251,9 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanosecon
     consider(search_kept_slots(problem, bound, effort));  // every rank has its own pace, or its own
   }
   if (!is_kept) {
-    consider(search_slots(problem, bound, aligned ? effort / 3 : effort, least).slots);
+    // Beside aligned groups a part of the effort, more of it for few items.
+    const std::int64_t rest = std::max(effort / 3, effort / 3 * 2 - 60 * problem.num_items());
+    consider(search_slots(problem, bound, aligned ? rest : effort, least).slots);
     if (problem.has_speeds()) consider(search_paced_slots(problem, effort).slots);
     const auto coarser = find_coarser(problem);
     if (coarser && equal_count_bound(*coarser) < least) {
