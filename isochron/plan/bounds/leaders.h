@@ -13,7 +13,8 @@ using SizeRules = std::vector<ShareRule>;  // by size
 
 // A bundle that leads a group of some size.
 struct Lead {
-  std::size_t place = 0;  // of the size
+  std::size_t place = 0;  // of the size, or of the first of several
+  std::size_t last = 0;   // of those
   double ranks = 1;
   double tokens = 0;  // padded
   double cost = 0;    // without what is fixed
@@ -40,13 +41,16 @@ class Leaders {
   [[nodiscard]] double tokens_alone(std::size_t i) const { return tokens_[i]; }  // padded to least
   // The best price of a token, of this one and all that follow.
   [[nodiscard]] double density(std::size_t i) const { return density_[i]; }
-  // On all sizes that admit it, by rising size.
+  // On all sizes that admit it, by rising size. Where those are many some of the wider ones are
+  // one, which is as fast and gains as much over any rent of a rank, up to its time, as each of
+  // them.
   [[nodiscard]] std::span<const Lead> leads(std::size_t i);
 
   // What a group is worth at most in a slot of some time.
   [[nodiscard]] double value(const Lead& lead, double time) const;
 
  private:
+  [[nodiscard]] Lead widest(std::size_t i, std::size_t first, std::size_t last) const;
   [[nodiscard]] double density_within(std::size_t leader, double tokens) const;
 
   const Problem& problem_;

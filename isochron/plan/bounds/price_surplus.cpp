@@ -25,16 +25,34 @@ namespace {
 constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr std::size_t max_raised = 64;  // of the longest bundles
 constexpr std::size_t enough_idle = 8;  // without a rise: the others have none either
-constexpr std::size_t max_levels = 24;
-constexpr std::size_t max_leaders = 192;  // of groups that gain
+constexpr std::size_t max_levels = 16;
+constexpr std::size_t max_leaders = 128;  // of groups that gain
+
+// The least of something that is known of leads, by size.
+class LeastBySize {
+ public:
+  explicit LeastBySize(std::size_t num_sizes) : least_(num_sizes, infinite) {}
+
+  void note(const Lead& lead, double value) {
+    for (std::size_t i = lead.place; i <= lead.last; ++i) least_[i] = std::min(least_[i], value);
+  }
+  [[nodiscard]] double operator()(const Lead& lead) const {
+    double least = infinite;
+    for (std::size_t i = lead.place; i <= lead.last; ++i) least = std::min(least, least_[i]);
+    return least;
+  }
+
+ private:
+  std::vector<double> least_;
+};
 
 // A level of the times of slots: from `time` to `next`, which no longer belongs to it.
 struct Level {
   double time = 0;
   double next = infinite;
-  double rent = 0;                        // of a rank
-  double slack = 0;                       // what a slot holds less than `time`
-  std::vector<double> least_unused = {};  // by size: what a leader so far has left for others
+  double rent = 0;           // of a rank
+  double slack = 0;          // what a slot holds less than `time`
+  LeastBySize least_unused;  // what a leader so far has left for others
 };
 
 class Surplus {
@@ -43,21 +61,18 @@ class Surplus {
       : problem_(problem),
         leaders_(leaders),
         ranks_(problem.num_ranks()),
-        capacity_(static_cast<double>(problem.capacity())) {}
+        capacity_(static_cast<double>(problem.capacity())),
+        least_cost_(no_leads()),
+        shortest_cost_(no_leads()) {}
 
   double sum() {
     find_levels();
     if (levels_.size() < 2) return 0;
     const std::size_t count = std::min(leaders_.size(), max_raised);
     fewest_tokens_ = leaders_.tokens_alone(count - 1);
-    least_cost_.assign(problem_.sizes().size(), infinite);
     for (std::size_t i = 0; i < count; ++i) {
-      for (const Lead& lead : leaders_.leads(i)) {
-        least_cost_[lead.place] = std::min(least_cost_[lead.place], lead.cost);
-      }
+      for (const Lead& lead : leaders_.leads(i)) shortest_cost_.note(lead, lead.cost);
     }
-    shortest_cost_ = least_cost_;
-    least_cost_.assign(problem_.sizes().size(), infinite);
     double sum = 0;
     std::size_t num_idle = 0;  // in a row
     for (std::size_t i = 0; i < count && num_idle < enough_idle; ++i) {
@@ -69,6 +84,8 @@ class Surplus {
   }
 
  private:
+  LeastBySize no_leads() const { return LeastBySize(problem_.sizes().size()); }
+
   // What a group is worth less the rent of its ranks. Below the first level the rent is the time,
   // whatever that is.
   double gain(const Lead& lead, const Level& level) const {
@@ -78,12 +95,16 @@ class Surplus {
 
   static bool fits(const Lead& lead, const Level& level) { return lead.time() < level.next; }
 
+  // What is no denser than the rent gains nothing on any size, nor does what follows it.
+  bool gains(std::size_t i, double rent) const { return leaders_.density(i) * capacity_ > rent; }
+
   double best_gain(std::size_t i, const Level& level) {
     double best = -infinite;
     for (const Lead& lead : leaders_.leads(i)) {
       if (fits(lead, level)) best = std::max(best, gain(lead, level));
     }
-    return best;
+    // Several sizes as one may seem to gain where none of them does.
+    return gains(i, level.rent) ? best : std::min(best, 0.0);
   }
 
   // A group that a bundle may lead: ranks, and what it is worth at most.
@@ -123,8 +144,7 @@ class Surplus {
     std::vector<std::vector<Group>> groups;
     const auto held_at = [&](double rent) {
       Held held{.sum = ranks_ * rent};
-      // What is no denser than the rent gains nothing on any size.
-      for (std::size_t i = 0; i < leaders_.size() && leaders_.density(i) * capacity_ > rent; ++i) {
+      for (std::size_t i = 0; i < leaders_.size() && gains(i, rent); ++i) {
         if (i == groups.size()) groups.push_back(groups_of(i, level));
         Group best;
         double most = 0;
@@ -176,14 +196,13 @@ class Surplus {
     times.resize(std::min(times.size(), max_levels));
     double next = infinite;
     for (const double time : times) {
-      Level level{.time = time, .next = next};
+      Level level{.time = time, .next = next, .least_unused = no_leads()};
       find_rent(level);
       if (level.slack <= 0) break;
       next = time;
       levels_.push_back(std::move(level));
     }
-    levels_.push_back({.time = 0, .next = next});
-    for (Level& level : levels_) level.least_unused.assign(problem_.sizes().size(), infinite);
+    levels_.push_back({.time = 0, .next = next, .least_unused = no_leads()});
   }
 
   // What a bundle that joins a leader so far may cost without a part of its own: the leader's
@@ -191,11 +210,11 @@ class Surplus {
   double spare(std::size_t i, const Level& level) {
     double least = infinite;
     for (const Lead& lead : leaders_.leads(i)) {
-      const double unused = level.least_unused[lead.place];
+      const double unused = level.least_unused(lead);
       const double tokens = lead.ranks * capacity_;
       if (unused == infinite || lead.tokens + leaders_.tokens_alone(i) > tokens) continue;
-      if (lead.cost + least_cost_[lead.place] + lead.fixed >= level.next) continue;
-      const double by_time = (level.next - lead.fixed) / shortest_cost_[lead.place];
+      if (lead.cost + least_cost_(lead) + lead.fixed >= level.next) continue;
+      const double by_time = (level.next - lead.fixed) / shortest_cost_(lead);
       const double most = std::floor(std::min(tokens / fewest_tokens_, by_time) * (1 + 1e-9));
       least = std::min(least, unused / std::max(1.0, most - 1));
     }
@@ -225,13 +244,10 @@ class Surplus {
       level.slack -= after - part.before;
       for (const Lead& lead : leaders_.leads(i)) {
         if (!fits(lead, level)) continue;
-        double& unused = level.least_unused[lead.place];
-        unused = std::min(unused, std::max(0.0, after - rise - gain(lead, level)));
+        level.least_unused.note(lead, std::max(0.0, after - rise - gain(lead, level)));
       }
     }
-    for (const Lead& lead : leaders_.leads(i)) {
-      least_cost_[lead.place] = std::min(least_cost_[lead.place], lead.cost);
-    }
+    for (const Lead& lead : leaders_.leads(i)) least_cost_.note(lead, lead.cost);
     return rise;
   }
 
@@ -239,10 +255,10 @@ class Surplus {
   Leaders& leaders_;
   double ranks_;
   double capacity_;
-  std::vector<Level> levels_;          // longest first, the last one is below all others
-  std::vector<double> least_cost_;     // by size, of what was raised so far
-  std::vector<double> shortest_cost_;  // by size, of all that is raised
-  double fewest_tokens_ = 1;           // of all that is raised
+  std::vector<Level> levels_;  // longest first, the last one is below all others
+  LeastBySize least_cost_;     // of what was raised so far
+  LeastBySize shortest_cost_;  // of all that is raised
+  double fewest_tokens_ = 1;   // of all that is raised
 };
 
 }  // namespace

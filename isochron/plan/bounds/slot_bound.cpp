@@ -133,6 +133,7 @@ SizeRules best_rules(const Problem& problem) {
 }
 
 constexpr std::size_t max_long = 3;  // bundles that are put into slots
+constexpr std::int64_t max_tried = 40'000;
 
 // A long bundle on a group of one size.
 struct Stay {
@@ -174,19 +175,21 @@ class SlotBound {
     std::vector<std::size_t> chosen;
     for (const auto& [work, bundle] : by_work) {
       chosen.push_back(bundle);
-      std::size_t combinations = 1;
-      stays_.clear();
-      for (const std::size_t x : chosen) {
-        stays_.push_back(stays_of(x));
-        combinations *= stays_.back().size();
-      }
-      if (combinations > 40'000) break;
+      stays_.push_back(stays_of(bundle));
       prices_.set_aside(chosen);
       double rest = prices_.total();
       for (const std::size_t x : chosen) rest -= prices_.price(x);
+      // What those from here on take of all ranks at least.
+      least_areas_.assign(chosen.size() + 1, 0);
+      for (std::size_t i = chosen.size(); i-- > 0;) {
+        double least = std::numeric_limits<double>::infinity();
+        for (const Stay& stay : stays_[i]) least = std::min(least, stay.size * stay.cost);
+        least_areas_[i] = least_areas_[i + 1] + least;
+      }
       least_ = std::numeric_limits<double>::infinity();
-      slots_.clear();
-      place_from(0);
+      num_tried_ = 0;
+      place_from(0, 0);
+      if (num_tried_ > max_tried) break;
       best = std::max(best, rest + least_);
     }
     return best;
@@ -238,8 +241,10 @@ class SlotBound {
            group.tokens + stay.tokens <= stay.size * static_cast<double>(problem_.capacity());
   }
 
-  // All ways to put the long bundles from `index` on into the slots so far, or fresh ones.
-  void place_from(std::size_t index) {
+  // All ways to put the long bundles from `index` on into the slots so far, or fresh ones, that may
+  // be the cheapest: none costs less than the areas of the bundles, which are `area` so far.
+  void place_from(std::size_t index, double area) {
+    if ((area + least_areas_[index]) / ranks_ >= least_ || ++num_tried_ > max_tried) return;
     if (index == stays_.size()) {
       double cost = 0;
       double beside = 0;  // ranks
@@ -257,6 +262,7 @@ class SlotBound {
       return;
     }
     for (const Stay& stay : stays_[index]) {
+      const double with_it = area + stay.size * stay.cost;
       // By index: placing the next ones adds slots for a while.
       const std::size_t num_slots = slots_.size();
       for (std::size_t s = 0; s < num_slots; ++s) {
@@ -264,12 +270,12 @@ class SlotBound {
         for (std::size_t place = 0; place <= before.num_groups; ++place) {
           if (!admits(before, stay, place)) continue;
           slots_[s] = with(before, stay, place);
-          place_from(index + 1);
+          place_from(index + 1, with_it);
         }
         slots_[s] = before;
       }
       slots_.push_back(with({}, stay, 0));
-      place_from(index + 1);
+      place_from(index + 1, with_it);
       slots_.pop_back();
     }
   }
@@ -280,7 +286,9 @@ class SlotBound {
   double fixed_;
   std::vector<std::vector<Stay>> stays_;  // of each long bundle
   std::vector<Slot> slots_;
+  std::vector<double> least_areas_;
   double least_ = 0;
+  std::int64_t num_tried_ = 0;
 };
 
 }  // namespace
