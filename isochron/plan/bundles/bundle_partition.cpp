@@ -329,7 +329,7 @@ class PartitionSearch {
     if (late_.empty()) lower_target();
   }
 
-  static constexpr std::size_t max_in_block = BundleSet::max_count;
+  static constexpr std::size_t max_in_block = 5;  // with more of them a change takes too long
 
   const Problem& problem_;
   const BundleTable& table_;
