@@ -327,6 +327,27 @@ TEST(Bundles, TheSearchFindsNearlyTheBestPlaces) {
   RecordProperty("mean", std::to_string(sum / count));
 }
 
+// 200 tokens on 4 ranks: on all of them each takes its part, which blocks of 2 do not have.
+TEST(Bundles, BlocksAreAsWideAsGroupsAreCheap) {
+  Drawn drawn = plain_bundles({{45, 45}, {25, 25}, {15, 15}, {15, 15}});
+  drawn.topology.ranks = 4;
+  drawn.options = {.context = "dynamic", .keep_groups = KeepGroups::rank};
+  drawn.options = resolved(drawn.options, drawn.topology);
+  const Problem free(drawn.work, drawn.topology, drawn.cost, drawn.options);
+  const auto wide = search_partition(free, 50, 1000);
+  ASSERT_TRUE(wide);
+  EXPECT_EQ(wide->time, 50);
+  // Traffic that takes as long as the work of a rank.
+  drawn.cost.context = {{.kind = ContextKind::all_gather_kv,
+                         .bytes_per_token = 1,
+                         .links = {{.max_ranks = 2, .gb_per_s = 1000, .latency_us = 0},
+                                   {.max_ranks = 4, .gb_per_s = 1, .latency_us = 0}}}};
+  const Problem dear(drawn.work, drawn.topology, drawn.cost, drawn.options);
+  const auto narrow = search_partition(dear, 50, 1000);
+  ASSERT_TRUE(narrow);
+  for (const DraftGroup& group : narrow->groups) EXPECT_LE(group.ranks.size, 2);
+}
+
 TEST(Bundles, ThePartitionFindsNearlyTheBestPlaces) {
   double sum = 0;
   int count = 0;
