@@ -462,9 +462,9 @@ TEST(RankRoom, HoldsWhatEveryPipelineDoes) {
     const auto count = static_cast<std::int32_t>(slots.size());
     const double time = static_cast<double>(
         PipelineTime(shape, count, Pass::train).makespan(passes) * shape.stages);
-    const RankRoom room(shape, Pass::train, forward_share, 0);
+    const RankRoom room(shape, Pass::train, forward_share, 0, count);
     const auto longest = static_cast<double>(*std::max_element(slots.begin(), slots.end()));
-    const double area = room.area(time + room.lost(), longest);
+    const double area = room.area(time + room.lost(), longest, {.least = count, .most = count});
     EXPECT_GE(area, static_cast<double>(work));
     least = std::min(least, area / static_cast<double>(work));
   }

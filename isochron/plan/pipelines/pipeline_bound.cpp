@@ -6,11 +6,11 @@
 // Long slots: for 1F1B without virtual stages. It takes the paths of simulate/order_bound.cpp:
 // on the first stage up to the forward of slot k, with it down to the last stage, d = stages - 1
 // below, there to the backward of slot j, with that up, and on. Such a path meets all but the
-// forwards of the d slots after j and the backwards of the d slots before k. Let k be the first and j the last slot of at least t. What the path misses is in
-// shorter slots, and of each of these it meets the forward or the backward. So a rank that has a
-// slot of at least t takes as long as that slot on d stages, what its items cost in slots of at
-// least t, and the lesser pass of all others. An item chooses its size; the mean over the ranks
-// bounds the slowest.
+// forwards of the d slots after j and the backwards of the d slots before k. Let k be the first and
+// j the last slot of at least t. What the path misses is in shorter slots, and of each of these it
+// meets the forward or the backward. So a rank that has a slot of at least t takes as long as that
+// slot on d stages, what its items cost in slots of at least t, and the lesser pass of all others.
+// An item chooses its size; the mean over the ranks bounds the slowest.
 //
 // Number of slots: few of them make every rank wait (pipeline_bubble.cpp), many have to be paid.
 // Longest slots: so do long ones, the rank that they are on (room_bound.cpp). Both for equal

@@ -9,52 +9,20 @@
 // from b alone. They are multiples of e, and each kind adds up to 1: the better the middle, the
 // larger e.
 //
-// With virtual stages a slot takes a path along through one of its chunks, which misses 2d visits:
-// going down those of the block before, going up those of the block behind, blocks being the slots
-// that run together. In the mean over the slots of a block all of the other miss about as many.
+// With virtual stages the same holds for the blocks of slots that run together (block_turn.cpp).
 
 #include "isochron/plan/pipelines/pipeline_bubble.h"
 
 #include <algorithm>
 #include <limits>
 
+#include "isochron/plan/pipelines/block_turn.h"
+
 namespace isochron {
 
 namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
-
-// What a path gains of a block that takes it along, and misses of the first, second, .. block
-// before it, per slot.
-struct BlockTurn {
-  double gain = 0;
-  std::vector<double> missed;
-};
-
-BlockTurn block_turn(const PipelineShape& shape) {
-  const auto depth = static_cast<std::size_t>(shape.stages - 1);
-  if (shape.virtual_ == 1) {
-    return {.gain = static_cast<double>(depth), .missed = std::vector<double>(depth, 1)};
-  }
-  const auto width = static_cast<std::size_t>(shape.group);
-  const std::size_t per_block = width * static_cast<std::size_t>(shape.virtual_);
-  // Going down with the i-th slot of a block misses the 2d visits up to visit `width + i` of the
-  // one before.
-  std::vector<std::vector<std::int64_t>> counts(2, std::vector<std::int64_t>(width, 0));
-  for (std::size_t i = 0; i < width; ++i) {
-    for (std::size_t back = 1; back <= 2 * depth; ++back) {
-      const std::size_t visit = per_block + width + i - back;  // counted from two blocks before
-      ++counts[visit >= per_block ? 0 : 1][visit % width];
-    }
-  }
-  const auto per_slot = static_cast<double>(per_block);
-  BlockTurn turn{.gain = static_cast<double>(depth) / per_slot, .missed = {}};
-  for (const auto& count : counts) {
-    turn.missed.push_back(static_cast<double>(*std::max_element(count.begin(), count.end())) /
-                          per_slot);
-  }
-  return turn;
-}
 
 // Sums of the least weights, from the middle on: of one block, of two, ..
 std::vector<double> sums_of_weights(const BlockTurn& turn, double first, double gained,
@@ -76,7 +44,7 @@ std::vector<double> sums_of_weights(const BlockTurn& turn, double first, double 
 
 PipelineBubble::PipelineBubble(const PipelineShape& shape, Pass pass, double forward_share,
                                std::int32_t max_slots)
-    : slots_per_block_(shape.virtual_ > 1 ? shape.group : 1) {
+    : slots_per_block_(block_turn(shape).slots_per_block) {
   const std::int32_t num_blocks = (max_slots + slots_per_block_ - 1) / slots_per_block_;
   share_of_.assign(static_cast<std::size_t>(num_blocks), 0);
   if (pass == Pass::forward) {

@@ -44,7 +44,7 @@ class GridSearch {
         cells_(cells),
         num_slots_(static_cast<std::size_t>(shape.num_slots)),
         num_cells_(cells.num_cells()),
-        capacity_(shape.capacity * cells.size()),
+        capacity_(shape.capacity),
         is_rough_(shape.is_rough),
         pipeline_(problem.topology().pipeline),
         time_(pipeline_, shape.num_slots, problem.options().pass),
@@ -67,6 +67,15 @@ class GridSearch {
     bins_ = std::move(best);
     time_all();
     return true;
+  }
+
+  void fill(std::span<const std::vector<ItemId>> items_of_bin) {
+    for (std::size_t i = 0; i < bins_.size(); ++i) {
+      const Spot spot{.cell = i / num_slots_, .slot = i % num_slots_};
+      set_pass(spot.cell, bins_[i]);
+      for (const ItemId item : items_of_bin[i]) put(spot, item);
+    }
+    time_all();
   }
 
   void improve(Nanoseconds bound, std::int64_t work) {
@@ -93,12 +102,15 @@ class GridSearch {
   Bin& bin(Spot spot) { return bins_[spot.cell * num_slots_ + spot.slot]; }
   bool meets() const { return problem_.options().sync == Sync::microbatch; }
 
-  bool takes(const Bin& target, ItemId item, ItemId without = -1) const {
+  bool takes(Spot spot, ItemId item, ItemId without = -1) const {
+    const Bin& target = bin(spot);
+    if (!cells_.fits(spot.cell, item)) return false;
     if (target.items.empty() || (without >= 0 && target.items.size() == 1)) return true;
-    const Tokens left = without < 0 ? 0 : cells_.tokens(without);
+    const Tokens left = without < 0 ? 0 : cells_.tokens(spot.cell, without);
     const std::int32_t sequences_left = without < 0 ? 0 : problem_.num_sequences(without);
     const std::int32_t most = problem_.options().max_sequences;
-    return target.tokens - left + cells_.tokens(item) <= capacity_ &&
+    return target.tokens - left + cells_.tokens(spot.cell, item) <=
+               capacity_ * cells_.ranks(spot.cell).size &&
            (most == 0 ||
             target.num_sequences - sequences_left + problem_.num_sequences(item) <= most);
   }
@@ -114,7 +126,7 @@ class GridSearch {
     Bin& target = bin(spot);
     target.items.push_back(item);
     target.cost += cells_.cost(spot.cell, item);
-    target.tokens += cells_.tokens(item);
+    target.tokens += cells_.tokens(spot.cell, item);
     target.num_sequences += problem_.num_sequences(item);
     set_pass(spot.cell, target);
   }
@@ -122,7 +134,7 @@ class GridSearch {
     Bin& source = bin(spot);
     source.items.erase(std::find(source.items.begin(), source.items.end(), item));
     source.cost -= cells_.cost(spot.cell, item);
-    source.tokens -= cells_.tokens(item);
+    source.tokens -= cells_.tokens(spot.cell, item);
     source.num_sequences -= problem_.num_sequences(item);
     set_pass(spot.cell, source);
   }
@@ -133,10 +145,11 @@ class GridSearch {
     std::vector<Nanoseconds> costs;
     std::vector<Tokens> volumes;
     Nanoseconds sum = 0;
-    const PriceId price = problem_.cheapest_price(cells_.size());
+    const auto size = static_cast<std::int32_t>(cells_.ranks(0).size);
+    const PriceId price = problem_.cheapest_price(size);
     for (BundleId bundle = 0; bundle < problem_.num_bundles(); ++bundle) {
       Tokens volume = 0;
-      for (const ItemId item : problem_.items_of(bundle)) volume += cells_.tokens(item);
+      for (const ItemId item : problem_.items_of(bundle)) volume += cells_.tokens(0, item);
       volumes.push_back(volume);
       costs.push_back(problem_.cost(price, bundle));
       sum += costs.back();
@@ -150,7 +163,7 @@ class GridSearch {
       costs[static_cast<std::size_t>(bundle)] +=
           (pipeline_.stages - 1) * std::max<Nanoseconds>(0, longest - even);
     }
-    Limits limits{.capacity = capacity_ * static_cast<Tokens>(num_slots_)};
+    Limits limits{.capacity = capacity_ * size * static_cast<Tokens>(num_slots_)};
     if (problem_.num_bundles() == problem_.num_items()) {
       // Every slot holds something, or none holds two.
       const bool is_full = bins_.size() <= static_cast<std::size_t>(problem_.num_items());
@@ -203,7 +216,7 @@ class GridSearch {
       std::optional<std::size_t> best;
       for (std::size_t slot = 0; slot < num_slots_; ++slot) {
         const Bin& target = bin({cell, slot});
-        if (!target.items.empty() && (must_open || !takes(target, items[i]))) continue;
+        if (!target.items.empty() && (must_open || !takes({cell, slot}, items[i]))) continue;
         if (!best || left[slot] > left[*best]) best = slot;
       }
       if (!best) return false;
@@ -324,8 +337,8 @@ class GridSearch {
       return;
     }
     const bool helps = other < 0 || cells_.cost(from.cell, item) > cells_.cost(from.cell, other);
-    if ((from.cell != to.cell && !helps) || !takes(target, item, other) ||
-        (other >= 0 && !takes(source, other, item))) {
+    if ((from.cell != to.cell && !helps) || !takes(to, item, other) ||
+        (other >= 0 && !takes(from, other, item))) {
       return;
     }
     try_exchange(from, item, to, other);
@@ -409,7 +422,7 @@ class GridSearch {
   const CellItems& cells_;
   std::size_t num_slots_;
   std::size_t num_cells_;
-  Tokens capacity_;  // of a cell
+  Tokens capacity_;  // of a rank
   bool is_rough_;
   const PipelineShape& pipeline_;
   PipelineTime time_;
@@ -422,38 +435,20 @@ class GridSearch {
 
 }  // namespace
 
-CellItems::CellItems(const Problem& problem, std::int32_t size) : size_(size) {
-  const auto num_cells = static_cast<std::size_t>(problem.num_ranks() / size);
-  std::vector<PriceId> known;
-  for (std::size_t cell = 0; cell < num_cells; ++cell) {
-    const PriceId price = problem.price_of(ranks(cell));
-    const auto table = std::find(known.begin(), known.end(), price);
-    table_of_.push_back(static_cast<std::size_t>(table - known.begin()));
-    if (table == known.end()) known.push_back(price);
-    fixed_.push_back(problem.price(price).fixed);
-  }
-  for (const PriceId price : known) {
-    auto& costs = costs_.emplace_back();
-    for (ItemId item = 0; item < problem.num_items(); ++item) {
-      costs.push_back(problem.item_cost(price, item));
-    }
-  }
-  for (ItemId item = 0; item < problem.num_items(); ++item) {
-    tokens_.push_back(std::min(problem.tokens(size, item), problem.capacity() * size));
-  }
-  bundle_of_.resize(tokens_.size());
-  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
-    for (const ItemId item : problem.items_of(bundle)) {
-      bundle_of_[static_cast<std::size_t>(item)] = bundle;
-    }
-  }
-}
-
 std::optional<Grid> find_grid(const Problem& problem, const CellItems& cells,
                               const GridShape& shape, std::span<const std::int64_t> profile,
                               Nanoseconds bound, std::int64_t work) {
   GridSearch search(problem, cells, shape);
   if (!search.fill(profile)) return std::nullopt;
+  search.improve(bound, work);
+  return search.grid();
+}
+
+Grid improved_grid(const Problem& problem, const CellItems& cells, const GridShape& shape,
+                   std::span<const std::vector<ItemId>> bins, Nanoseconds bound,
+                   std::int64_t work) {
+  GridSearch search(problem, cells, shape);
+  search.fill(bins);
   search.improve(bound, work);
   return search.grid();
 }

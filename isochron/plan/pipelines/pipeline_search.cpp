@@ -19,6 +19,7 @@
 #include "isochron/plan/baselines.h"
 #include "isochron/plan/deal.h"
 #include "isochron/plan/equal_search.h"
+#include "isochron/plan/pipelines/cell_builder.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
 #include "isochron/plan/pipelines/pipeline_grid.h"
 #include "isochron/plan/plan_slots.h"
@@ -57,6 +58,8 @@ class PipelineSearch {
   }
 
  private:
+  static constexpr std::int32_t max_cell_slots = 128;
+
   // Full micro-batches in all slots in flight keep the limit on activations: a stage holds as many
   // parts of them as there are visits between a forward and its backward.
   Tokens capacity_within_memory() const {
@@ -77,6 +80,9 @@ class PipelineSearch {
       if (is_static_size(size)) static_sizes.emplace_back(pipeline_bound(problem_, size), size);
     }
     std::sort(static_sizes.begin(), static_sizes.end());
+    if (!is_fixed_ && !problem_.has_speeds() && problem_.num_bundles() == problem_.num_items()) {
+      consider_cells();
+    }
     consider_grids(static_sizes);
     if (!is_fixed_) consider_mixed();
     if (best_.empty()) {  // no grid holds everything
@@ -130,6 +136,72 @@ class PipelineSearch {
     return {counts.begin(), counts.end()};
   }
 
+  // Cells of several sizes: the least time for which they are found, for several numbers of slots.
+  void consider_cells() {
+    const RankRoom room(shape_, problem_.options().pass, problem_.model().forward_share,
+                        static_cast<double>(problem_.microbatch()), max_cell_slots);
+    CellBuilder builder(problem_, capacity_, room);
+    const double share =
+        problem_.options().pass == Pass::train ? 1 : problem_.model().forward_share;
+    const double least = static_cast<double>(bound_) * shape_.stages / share;
+    CellDraft best;
+    std::int32_t best_count = 0;
+    int num_idle = 0;
+    for (const std::int32_t count : cell_counts()) {
+      const auto is_found = [&](double time) {
+        auto draft = builder.find_cells(count, time);
+        if (!draft) return false;
+        if (best_count == 0 || draft->time < best.time) {
+          best = std::move(*draft);
+          best_count = count;
+        }
+        return true;
+      };
+      double low = least;
+      double high = best.time * 0.995;
+      if (best_count == 0) {
+        for (high = least; !is_found(high) && high < 4 * least; high *= 1.15) low = high;
+        if (best_count == 0) continue;
+      } else if (!is_found(high)) {
+        if (++num_idle == 6) break;
+        continue;
+      }
+      num_idle = 0;
+      for (int i = 0; i < 5 && high > low * 1.004; ++i) {
+        const double middle = (low + high) / 2;
+        (is_found(middle) ? high : low) = middle;
+      }
+    }
+    if (best_count == 0) return;
+    const CellItems cells(problem_, best.sizes);
+    Grid grid = improved_grid(problem_, cells, {.num_slots = best_count, .capacity = capacity_},
+                              best.bins, bound_, num_operations());
+    consider(equalized(std::move(grid.slots)), false);
+  }
+
+  // Numbers of slots for cells, first those near the one that is best if nothing is long.
+  std::vector<std::int32_t> cell_counts() const {
+    double area = 0;
+    for (ItemId item = 0; item < problem_.num_items(); ++item) {
+      const std::int32_t size = problem_.sizes()[problem_.smallest_place(item)];
+      area += static_cast<double>(problem_.least_cost(size, item)) * size;
+    }
+    const double depth = static_cast<double>(shape_.stages - 1) / shape_.virtual_;
+    const double fixed = std::max(1.0, static_cast<double>(problem_.microbatch()));
+    const std::int32_t most = std::min(max_cell_slots, problem_.num_items());
+    const double near =
+        std::clamp<double>(std::sqrt(area / problem_.num_ranks() * depth / 2 / fixed), 1, most);
+    std::vector<std::int32_t> counts;
+    for (std::int32_t count = multiple_; count <= std::max(multiple_, most);
+         count += std::max(multiple_, count / 6 / multiple_ * multiple_)) {
+      counts.push_back(count);
+    }
+    const auto distance = [&](std::int32_t count) { return std::abs(std::log(count / near)); };
+    std::stable_sort(counts.begin(), counts.end(),
+                     [&](std::int32_t a, std::int32_t b) { return distance(a) < distance(b); });
+    return counts;
+  }
+
   struct RoughGrid {
     Nanoseconds time;
     std::int32_t count;
@@ -154,10 +226,13 @@ class PipelineSearch {
   void consider_grids(const std::vector<std::pair<Nanoseconds, std::int32_t>>& sizes) {
     std::map<std::int32_t, CellItems> cells_of;
     std::vector<RoughGrid> all;
-    Nanoseconds best = std::numeric_limits<Nanoseconds>::max();
+    Nanoseconds best =
+        best_.empty() || best_excess_ > 0 ? std::numeric_limits<Nanoseconds>::max() : best_time_;
     for (const auto& [least, size] : sizes) {
       if (is_beaten(least) || best <= least) continue;
-      const auto cells = cells_of.try_emplace(size, problem_, size).first;
+      const std::vector<std::int32_t> equal(static_cast<std::size_t>(problem_.num_ranks() / size),
+                                            size);
+      const auto cells = cells_of.try_emplace(size, problem_, equal).first;
       const std::vector<RoughGrid> rough = rough_grids(cells->second, size);
       constexpr std::size_t num_proper = 2;
       all.insert(all.end(), rough.begin(),
