@@ -13,9 +13,7 @@
 
 #include "isochron/check/check.h"
 #include "isochron/plan/baselines.h"
-#include "isochron/plan/pipelines/rank_room.h"
 #include "isochron/plan/plan.h"
-#include "isochron/plan/slots/slot_profile.h"
 #include "isochron/simulate/pipeline_time.h"
 #include "tests/plan/tiny_question.h"
 #include "tests/support/num_instances.h"
@@ -415,89 +413,6 @@ TEST(PipelineBound, SeesThatLittleWorkCannotHideALongSlot) {
       checked_plan(batch_of(lengths), {.ranks = 1, .capacity = 100'000, .pipeline = {.stages = 4}},
                    simple_cost(), {.context = "static:1"});
   EXPECT_GE(plan.lower_bound_ns, 275'000);
-}
-
-// Slots that hide a long one best: rising and falling as steeply as a path that gains no more than
-// `rise` and `fall` on either side allows, in units of the longest forward and backward.
-std::vector<Nanoseconds> smooth_slots(std::size_t depth, double forward_share, double rise,
-                                      double fall) {
-  const auto side = [&](double ratio, double gain) {
-    std::vector<double> sizes;  // from the end to the middle
-    while (sizes.size() < 60 && (sizes.empty() || sizes.back() < 0.999)) {
-      double window = 0;
-      for (std::size_t i = 0; i < std::min(depth, sizes.size()); ++i) {
-        window += sizes[sizes.size() - 1 - i];
-      }
-      sizes.push_back(std::min(1.0, (gain + window / static_cast<double>(depth)) / ratio));
-    }
-    return sizes;
-  };
-  const double ratio = (1 - forward_share) / forward_share;
-  std::vector<double> sizes = side(1 / ratio, rise);
-  const std::vector<double> falling = side(ratio, fall);
-  sizes.insert(sizes.end(), falling.rbegin(), falling.rend());
-  std::vector<Nanoseconds> slots;
-  for (const double size : sizes) slots.push_back(std::llround(size * 3e9));
-  return slots;
-}
-
-TEST(RankRoom, HoldsWhatEveryPipelineDoes) {
-  double least = 2;  // room over work
-  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
-    Random random(seed);
-    const PipelineShape shape = {.stages = static_cast<std::int32_t>(random.between(2, 7))};
-    const double forward_share = 0.15 + 0.3 * random.unit();
-    const double ratio = (1 - forward_share) / forward_share;
-    std::vector<Nanoseconds> slots =
-        smooth_slots(static_cast<std::size_t>(shape.stages - 1), forward_share,
-                     0.02 + 0.3 * random.unit(), (ratio - 1) * (1 + 0.4 * random.unit()));
-    if (seed % 3 == 0) slots.resize(1 + random.below(slots.size()));
-    std::vector<PassCost> passes;
-    Nanoseconds work = 0;
-    for (const Nanoseconds slot : slots) {
-      passes.push_back(split_cost(slot, forward_share));
-      work += slot;
-    }
-    const auto count = static_cast<std::int32_t>(slots.size());
-    const double time = static_cast<double>(
-        PipelineTime(shape, count, Pass::train).makespan(passes) * shape.stages);
-    const RankRoom room(shape, Pass::train, forward_share, 0, count);
-    const auto longest = static_cast<double>(*std::max_element(slots.begin(), slots.end()));
-    const double area = room.area(time + room.lost(), longest, {.least = count, .most = count});
-    EXPECT_GE(area, static_cast<double>(work));
-    least = std::min(least, area / static_cast<double>(work));
-  }
-  EXPECT_LT(least, 1.02);
-}
-
-TEST(SlotProfile, ShortEndsBeatEqualSlots) {
-  for (const std::int32_t stages : {2, 4, 8}) {
-    const PipelineShape shape{.stages = stages};
-    const std::int32_t num_slots = 4 * stages;
-    const auto profile = slot_profile(shape, num_slots, Pass::train, 1.0 / 3);
-    ASSERT_EQ(profile.size(), static_cast<std::size_t>(num_slots));
-    EXPECT_LT(profile.front(), 900);
-    EXPECT_LT(profile.back(), 900);
-    const std::int64_t sum = std::accumulate(profile.begin(), profile.end(), std::int64_t{0});
-    std::vector<PassCost> ramp;
-    std::vector<PassCost> even;
-    for (const std::int64_t part : profile) {
-      ramp.push_back(split_cost(part * 1'000'000, 1.0 / 3));
-      even.push_back(split_cost(sum * 1'000'000 / num_slots, 1.0 / 3));
-    }
-    PipelineTime time(shape, num_slots, Pass::train);
-    const auto wait = [&](const std::vector<PassCost>& costs) {
-      return static_cast<double>(time.makespan(costs)) - static_cast<double>(sum) * 1e6 / stages;
-    };
-    EXPECT_LT(wait(ramp), 0.9 * wait(even)) << stages << " stages";
-  }
-}
-
-TEST(SlotProfile, IsEvenWhereNothingIsGained) {
-  const std::vector<std::int64_t> even(6, 1000);
-  EXPECT_EQ(slot_profile({.stages = 4}, 6, Pass::forward, 1.0 / 3), even);
-  EXPECT_EQ(slot_profile({.stages = 1}, 6, Pass::train, 1.0 / 3), even);
 }
 
 }  // namespace

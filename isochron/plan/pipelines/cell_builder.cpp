@@ -28,7 +28,7 @@ CellBuilder::CellBuilder(const Problem& problem, Tokens capacity, const RankRoom
       room_(room),
       order_(static_cast<std::size_t>(problem.num_items())) {
   std::iota(order_.begin(), order_.end(), 0);
-  std::vector<double> areas;
+  std::vector<double> areas;  // by item
   for (const ItemId item : order_) {
     const std::int32_t size = problem.sizes()[problem.smallest_place(item)];
     areas.push_back(static_cast<double>(problem.item_cost(problem.cheapest_price(size), item)) *
@@ -37,6 +37,7 @@ CellBuilder::CellBuilder(const Problem& problem, Tokens capacity, const RankRoom
   std::stable_sort(order_.begin(), order_.end(), [&](ItemId a, ItemId b) {
     return areas[static_cast<std::size_t>(a)] > areas[static_cast<std::size_t>(b)];
   });
+  for (const ItemId item : order_) areas_.push_back(areas[static_cast<std::size_t>(item)]);
 }
 
 const CellBuilder::Table& CellBuilder::table_of(PriceId price) {
@@ -107,7 +108,8 @@ CellBuilder::Heights CellBuilder::sorted(std::vector<double> of_slot) {
 
 // In parts of the time, for a slot of at least `lead` parts. Slots that wait for each other are
 // equally high in all cells: those of the first, which holds the longest item.
-const CellBuilder::Heights& CellBuilder::heights_for(double lead, std::int32_t num_slots) {
+const CellBuilder::Heights& CellBuilder::heights_for(double lead, double shortest,
+                                                     std::int32_t num_slots) {
   const PipelineShape& shape = problem_.topology().pipeline;
   const Pass pass = problem_.options().pass;
   const double forward_share = problem_.model().forward_share;
@@ -117,19 +119,18 @@ const CellBuilder::Heights& CellBuilder::heights_for(double lead, std::int32_t n
   }
   const bool is_paced = problem_.options().sync == Sync::microbatch;
   if (is_paced && first_heights_ != nullptr) return *first_heights_;
-  const double tallest = free_heights_.of_slot[free_heights_.tallest_first.front()];
+  const double free = tallest(free_heights_);
   first_heights_ = &free_heights_;
-  if (lead <= tallest) return free_heights_;
-  // What differs by less than this is not worth heights of its own.
-  constexpr double step = 1.01;
-  const auto place = static_cast<int>(std::ceil(std::log(lead / tallest) / std::log(step)));
-  const auto [found, is_new] = peak_heights_.try_emplace(place);
+  if (lead <= free) return free_heights_;
+  // What differs by less than a step is not worth heights of its own.
+  constexpr double much = 0.12;
+  const double step = lead > much ? 1.003 : 1.03;
+  const auto place = static_cast<int>(std::ceil(std::log(lead / free) / std::log(step)));
+  const auto [found, is_new] = peak_heights_.try_emplace(lead > much ? -place : place);
   if (is_new) {
-    const double longest = std::max(lead, tallest * std::pow(step, place));
-    found->second = sorted(peak_heights(shape, pass, forward_share, num_slots, 1, longest));
-    if (found->second.of_slot.empty()) {
-      found->second = sorted(peak_heights(shape, pass, forward_share, num_slots, 1, lead));
-    }
+    const double longest = std::max(lead, free * std::pow(step, place));
+    found->second =
+        sorted(peak_heights(shape, pass, forward_share, num_slots, 1, longest, shortest));
   }
   first_heights_ = &found->second;
   return found->second;
@@ -177,34 +178,113 @@ void CellBuilder::fill_bin(const Table& table, double height, std::int64_t& num_
   }
 }
 
-// Every slot gets something, as long as there is anything left: if nothing fits, the smallest.
-void CellBuilder::fill_cell(const Table& table, const Heights& heights, double time,
-                            std::int64_t num_more, std::span<std::vector<ItemId>> bins) {
+// A cell with something in every slot but `closed`, as long as there is anything left: if nothing
+// fits, the smallest.
+void CellBuilder::add_cell(const Table& table, std::int64_t first, const Heights& heights,
+                           std::size_t closed, double time) {
+  const std::size_t place = draft_.bins.size();
+  const std::size_t num_slots = heights.of_slot.size();
+  draft_.cells.push_back({.ranks = {.first = first, .size = table.size}, .line = num_lines_});
+  draft_.bins.resize(place + num_slots);
+  // What is needed for all slots that are still to come, in cells as narrow as can be.
+  const auto num_open = static_cast<std::int64_t>(num_slots) - (closed < num_slots ? 1 : 0);
+  const std::int64_t num_left = problem_.num_ranks() - first - table.size;
+  std::int64_t num_more = num_items_left_ - (num_open + static_cast<std::int64_t>(num_slots) *
+                                                            (num_left / narrowest_size(first)));
   for (const std::size_t slot : heights.tallest_first) {
-    fill_bin(table, heights.of_slot[slot] * time, num_more, bins[slot]);
-    if (!bins[slot].empty()) continue;
-    while (smallest_ > 0 && next_left(smallest_ - 1) != smallest_ - 1) --smallest_;
-    if (smallest_ == 0) break;
-    take(smallest_ - 1);
-    bins[slot].push_back(order_[smallest_ - 1]);
+    CellDraft::Bin& bin = draft_.bins[place + slot];
+    bin.is_closed = slot == closed;
+    if (bin.is_closed) continue;
+    fill_bin(table, heights.of_slot[slot] * time, num_more, bin.items);
+    if (bin.items.empty()) {
+      while (smallest_ > 0 && next_left(smallest_ - 1) != smallest_ - 1) --smallest_;
+      if (smallest_ == 0 || table.costs[smallest_ - 1] == infinite) continue;
+      take(smallest_ - 1);
+      bin.items.push_back(order_[smallest_ - 1]);
+    }
+    count_bin(table, slot, bin.items);
   }
 }
 
-// Of a cell by itself, as RankRoom counts it.
-double CellBuilder::cell_time(const Table& table, std::span<const std::vector<ItemId>> bins) {
-  const double forward_share = problem_.model().forward_share;
+// A cell that runs one item in the lowest slot that is long enough for it; the others are closed.
+std::size_t CellBuilder::add_wide_cell(const Table& table, std::int64_t first,
+                                       const Heights& heights, std::size_t lead, double time) {
+  const double needed = (table.costs[lead] + table.fixed) / time;
+  std::size_t slot = heights.tallest_first.front();
+  for (const std::size_t lower : heights.tallest_first) {
+    if (heights.of_slot[lower] < needed) break;
+    slot = lower;
+  }
+  const std::size_t place = draft_.bins.size();
+  draft_.cells.push_back({.ranks = {.first = first, .size = table.size}, .line = num_lines_});
+  draft_.bins.resize(place + heights.of_slot.size(), {.items = {}, .is_closed = true});
+  take(lead);
+  draft_.bins[place + slot] = {.items = {order_[lead]}, .is_closed = false};
+  count_bin(table, slot, draft_.bins[place + slot].items);
+  return slot;
+}
+
+// The cells beside the slot of a wide one: of those sizes on which the largest item that fits costs
+// little more than on its best one, the widest.
+void CellBuilder::add_cells_beside(const Table& wide, std::int64_t first, const Heights& heights,
+                                   std::size_t closed, double time) {
+  double limit = 0;
+  for (std::size_t slot = 0; slot < heights.of_slot.size(); ++slot) {
+    if (slot != closed) limit = std::max(limit, heights.of_slot[slot] * time);
+  }
+  constexpr double little = 1.15;
+  const std::int64_t end = first + wide.size;
+  while (first < end && num_items_left_ > 0) {
+    const Table* best = nullptr;
+    double least = infinite;  // area over the best one
+    for (const std::int32_t size : problem_.sizes()) {
+      if (first + size > end) break;
+      if (size < narrowest_size(first) || first % problem_.first_step(size) != 0) continue;
+      const PriceId price = problem_.price_of({.first = first, .size = size});
+      if (price < 0) continue;
+      const Table& table = table_of(price);
+      const std::size_t lead = find_fitting(table, limit - table.fixed, problem_.capacity() * size,
+                                            std::numeric_limits<std::int32_t>::max());
+      const double excess = lead < order_.size()
+                                ? std::max(little, table.costs[lead] * size / areas_[lead])
+                                : infinite;
+      if (best != nullptr && excess > least) continue;
+      best = &table;
+      least = excess;
+    }
+    if (best == nullptr) return;
+    add_cell(*best, first, heights, closed, time);
+    first += best->size;
+  }
+}
+
+// Cells so narrow that there is something for every slot of as many as there is place for.
+std::int32_t CellBuilder::narrowest_size(std::int64_t first) const {
+  const std::int64_t num_left = problem_.num_ranks() - first;
+  const auto num_slots = static_cast<std::int64_t>(slot_costs_.size());
+  for (const std::int32_t size : problem_.sizes()) {
+    if (num_slots * (num_left / size) <= num_items_left_) return size;
+  }
+  return problem_.sizes().back();
+}
+
+void CellBuilder::count_bin(const Table& table, std::size_t slot,
+                            const std::vector<ItemId>& items) {
+  auto cost = static_cast<Nanoseconds>(table.fixed);
+  for (const ItemId item : items) cost += problem_.item_cost(table.price, item);
+  PassCost pass = split_cost(cost, problem_.model().forward_share);
+  if (problem_.options().pass == Pass::forward) pass.backward = 0;
+  slot_costs_[slot].forward = std::max(slot_costs_[slot].forward, pass.forward);
+  slot_costs_[slot].backward = std::max(slot_costs_[slot].backward, pass.backward);
+}
+
+// Of what the line holds so far, as RankRoom counts it.
+double CellBuilder::line_time() {
   const PipelineShape& shape = problem_.topology().pipeline;
   const Pass pass = problem_.options().pass;
-  slot_costs_.clear();
-  for (const auto& bin : bins) {
-    auto cost = static_cast<Nanoseconds>(table.fixed);
-    for (const ItemId item : bin) cost += problem_.item_cost(table.price, item);
-    slot_costs_.push_back(split_cost(cost, forward_share));
-    if (pass == Pass::forward) slot_costs_.back().backward = 0;
-  }
-  const auto num_slots = static_cast<std::int32_t>(bins.size());
+  const auto num_slots = static_cast<std::int32_t>(slot_costs_.size());
   if (!time_ || time_->num_slots() != num_slots) time_.emplace(shape, num_slots, pass);
-  const double share = pass == Pass::train ? 1 : forward_share;
+  const double share = pass == Pass::train ? 1 : problem_.model().forward_share;
   return static_cast<double>(time_->makespan(slot_costs_) - room_.transfers()) * shape.stages /
          share;
 }
@@ -215,37 +295,36 @@ std::optional<CellDraft> CellBuilder::find_cells(std::int32_t num_slots, double 
   smallest_ = order_.size();
   num_items_left_ = problem_.num_items();
   first_heights_ = nullptr;
-  CellDraft draft;
-  const auto num_bins = static_cast<std::size_t>(num_slots);
+  draft_ = {};
+  num_lines_ = 0;
+  slot_costs_.assign(static_cast<std::size_t>(num_slots), {});
+  const bool is_paced = problem_.options().sync == Sync::microbatch;
+  const std::size_t none = slot_costs_.size();
   std::int64_t first = 0;
   std::int32_t widest = problem_.sizes().back();
   for (std::size_t lead = next_left(0); lead < order_.size(); lead = next_left(0)) {
-    // Cells so narrow that there is something for every slot of as many as there is place for.
-    const std::int64_t num_left = problem_.num_ranks() - first;
-    std::int32_t narrowest = problem_.sizes().front();
-    for (const std::int32_t size : problem_.sizes()) {
-      narrowest = size;
-      if (num_slots * (num_left / size) <= num_items_left_) break;
-    }
-    const Table* table = find_table(lead, first, std::min(narrowest, widest), widest,
+    const Table* table = find_table(lead, first, std::min(narrowest_size(first), widest), widest,
                                     {.least = num_slots, .most = num_slots}, time);
     if (table == nullptr) return std::nullopt;
-    const std::int64_t num_more =
-        num_items_left_ - num_slots * (1 + (num_left - table->size) / narrowest);
-    const std::size_t place = draft.bins.size();
-    draft.sizes.push_back(table->size);
-    draft.bins.resize(place + num_bins);
-    const Heights& heights = heights_for((table->costs[lead] + table->fixed) / time, num_slots);
+    const double needed = (table->costs[lead] + table->fixed) / time;
+    const double shortest = (table->costs.back() + table->fixed) / time;
+    const Heights& heights = heights_for(needed, shortest, num_slots);
     if (heights.of_slot.empty()) return std::nullopt;
-    const auto bins = std::span(draft.bins).subspan(place, num_bins);
-    fill_cell(*table, heights, time, num_more, bins);
-    draft.time = std::max(draft.time, cell_time(*table, bins));
+    if (needed > tallest(free_heights_) && table->size > problem_.sizes().front()) {
+      const std::size_t closed = add_wide_cell(*table, first, heights, lead, time);
+      add_cells_beside(*table, first, heights, closed, time);
+    } else {
+      add_cell(*table, first, heights, none, time);
+    }
+    draft_.time = std::max(draft_.time, line_time());
     constexpr double much = 1.03;
-    if (next_left(0) == lead || draft.time > much * time) return std::nullopt;
+    if (next_left(0) == lead || draft_.time > much * time) return std::nullopt;
     first += table->size;
     widest = table->size;
+    ++num_lines_;
+    if (!is_paced) std::fill(slot_costs_.begin(), slot_costs_.end(), PassCost{});
   }
-  return draft;
+  return std::move(draft_);
 }
 
 }  // namespace isochron

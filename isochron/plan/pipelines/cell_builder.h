@@ -6,18 +6,12 @@
 #include <span>
 #include <vector>
 
+#include "isochron/plan/pipelines/cell_draft.h"
 #include "isochron/plan/pipelines/rank_room.h"
 #include "isochron/plan/problem.h"
 #include "isochron/simulate/pipeline_time.h"
 
 namespace isochron {
-
-// Groups of several sizes side by side, each of which runs all of its slots: the cells.
-struct CellDraft {
-  std::vector<std::int32_t> sizes;        // of the cells, not ascending
-  std::vector<std::vector<ItemId>> bins;  // by cell, then slot
-  double time = 0;                        // of the slowest cell by itself, as RankRoom counts it
-};
 
 // Builds cells for one time after the other.
 class CellBuilder {
@@ -50,10 +44,19 @@ class CellBuilder {
                                         std::int32_t narrowest, std::int32_t widest,
                                         SlotRange num_slots, double time);
   [[nodiscard]] static Heights sorted(std::vector<double> of_slot);
-  [[nodiscard]] const Heights& heights_for(double lead, std::int32_t num_slots);
-  void fill_cell(const Table& table, const Heights& heights, double time, std::int64_t num_more,
-                 std::span<std::vector<ItemId>> bins);
-  [[nodiscard]] double cell_time(const Table& table, std::span<const std::vector<ItemId>> bins);
+  [[nodiscard]] const Heights& heights_for(double lead, double shortest, std::int32_t num_slots);
+  [[nodiscard]] static double tallest(const Heights& heights) {
+    return heights.of_slot[heights.tallest_first.front()];
+  }
+  void add_cell(const Table& table, std::int64_t first, const Heights& heights, std::size_t closed,
+                double time);
+  [[nodiscard]] std::size_t add_wide_cell(const Table& table, std::int64_t first,
+                                          const Heights& heights, std::size_t lead, double time);
+  void add_cells_beside(const Table& wide, std::int64_t first, const Heights& heights,
+                        std::size_t closed, double time);
+  [[nodiscard]] std::int32_t narrowest_size(std::int64_t first) const;
+  void count_bin(const Table& table, std::size_t slot, const std::vector<ItemId>& items);
+  [[nodiscard]] double line_time();
   void fill_bin(const Table& table, double height, std::int64_t& num_more,
                 std::vector<ItemId>& bin);
   [[nodiscard]] std::size_t find_fitting(const Table& table, double time, Tokens tokens,
@@ -63,10 +66,13 @@ class CellBuilder {
   Tokens capacity_;
   const RankRoom& room_;
   std::vector<ItemId> order_;      // largest first
+  std::vector<double> areas_;      // by place in order_, on the smallest size that holds the item
   std::vector<std::size_t> next_;  // the first place at or after it that may be left
   std::map<PriceId, Table> tables_;
   std::optional<PipelineTime> time_;  // of as many slots as were asked for last
-  std::vector<PassCost> slot_costs_;
+  std::vector<PassCost> slot_costs_;  // slowest of the line, so far
+  CellDraft draft_;
+  std::size_t num_lines_ = 0;
   // In parts of the time, for as many slots as were asked for last.
   Heights free_heights_;                    // where no slot is too long
   std::map<int, Heights> peak_heights_;     // with one that is, by its length

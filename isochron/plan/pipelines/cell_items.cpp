@@ -1,17 +1,15 @@
 #include "isochron/plan/pipelines/cell_items.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace isochron {
 
-CellItems::CellItems(const Problem& problem, std::span<const std::int32_t> sizes)
-    : capacity_(problem.capacity()) {
+CellItems::CellItems(const Problem& problem, std::vector<RankRange> cells)
+    : capacity_(problem.capacity()), ranks_(std::move(cells)) {
   std::vector<PriceId> known;
-  std::int64_t first = 0;
-  for (const std::int32_t size : sizes) {
-    ranks_.push_back({.first = first, .size = size});
-    first += size;
-    const PriceId price = problem.price_of(ranks_.back());
+  for (const RankRange& ranks : ranks_) {
+    const PriceId price = problem.price_of(ranks);
     const auto table = std::find(known.begin(), known.end(), price);
     table_of_.push_back(static_cast<std::size_t>(table - known.begin()));
     if (table == known.end()) known.push_back(price);

@@ -1,18 +1,17 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "isochron/plan/problem.h"
 
 namespace isochron {
 
-// What items are on groups side by side over all ranks: the cells.
+// What items are on some groups of ranks: the cells.
 class CellItems {
  public:
-  // Sizes of the cells, which add up to the ranks or less. Each cell has a price.
-  CellItems(const Problem& problem, std::span<const std::int32_t> sizes);
+  // Each cell has a price.
+  CellItems(const Problem& problem, std::vector<RankRange> cells);
 
   [[nodiscard]] std::size_t num_cells() const { return ranks_.size(); }
   [[nodiscard]] RankRange ranks(std::size_t cell) const { return ranks_[cell]; }

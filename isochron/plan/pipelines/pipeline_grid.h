@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "isochron/plan/draft_slots.h"
+#include "isochron/plan/pipelines/cell_draft.h"
 #include "isochron/plan/pipelines/cell_items.h"
 #include "isochron/plan/problem.h"
 
@@ -32,9 +33,8 @@ struct Grid {
                                             std::span<const std::int64_t> profile,
                                             Nanoseconds bound, std::int64_t work);
 
-// The same for any cells, from what is in their bins: by cell, then slot.
-[[nodiscard]] Grid improved_grid(const Problem& problem, const CellItems& cells,
-                                 const GridShape& shape, std::span<const std::vector<ItemId>> bins,
-                                 Nanoseconds bound, std::int64_t work);
+// Moves, exchanges and reorders in the same way from what is in the bins of a draft.
+[[nodiscard]] Grid improved_grid(const Problem& problem, const CellDraft& draft,
+                                 const GridShape& shape, Nanoseconds bound, std::int64_t work);
 
 }  // namespace isochron

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -22,13 +23,13 @@
 #include "isochron/plan/pipelines/cell_builder.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
 #include "isochron/plan/pipelines/pipeline_grid.h"
+#include "isochron/plan/pipelines/slot_heights.h"
 #include "isochron/plan/plan_slots.h"
-#include "isochron/plan/slots/slot_profile.h"
 #include "isochron/plan/slots/slot_search.h"
 #include "isochron/simulate/chunk_cost.h"
 #include "isochron/simulate/order_microbatches.h"
 #include "isochron/simulate/pipeline_time.h"
-#include "isochron/simulate/simulate.h"
+#include "isochron/simulate/step_player.h"
 
 namespace isochron {
 
@@ -147,7 +148,7 @@ class PipelineSearch {
     CellDraft best;
     std::int32_t best_count = 0;
     int num_idle = 0;
-    for (const std::int32_t count : cell_counts()) {
+    for (const std::int32_t count : cell_counts(room.bubble())) {
       const auto is_found = [&](double time) {
         auto draft = builder.find_cells(count, time);
         if (!draft) return false;
@@ -163,7 +164,7 @@ class PipelineSearch {
         for (high = least; !is_found(high) && high < 4 * least; high *= 1.15) low = high;
         if (best_count == 0) continue;
       } else if (!is_found(high)) {
-        if (++num_idle == 6) break;
+        if (++num_idle == 5) break;
         continue;
       }
       num_idle = 0;
@@ -173,33 +174,43 @@ class PipelineSearch {
       }
     }
     if (best_count == 0) return;
-    const CellItems cells(problem_, best.sizes);
-    Grid grid = improved_grid(problem_, cells, {.num_slots = best_count, .capacity = capacity_},
-                              best.bins, bound_, num_operations());
+    Grid grid = improved_grid(problem_, best, {.num_slots = best_count, .capacity = capacity_},
+                              bound_, num_operations());
     consider(equalized(std::move(grid.slots)), false);
   }
 
-  // Numbers of slots for cells, first those near the one that is best if nothing is long.
-  std::vector<std::int32_t> cell_counts() const {
+  // Numbers of slots for cells, first those near the one that is best if nothing is long. About as
+  // good with fewer is better: every slot has to hold something.
+  std::vector<std::int32_t> cell_counts(const PipelineBubble& bubble) const {
     double area = 0;
     for (ItemId item = 0; item < problem_.num_items(); ++item) {
       const std::int32_t size = problem_.sizes()[problem_.smallest_place(item)];
       area += static_cast<double>(problem_.least_cost(size, item)) * size;
     }
-    const double depth = static_cast<double>(shape_.stages - 1) / shape_.virtual_;
-    const double fixed = std::max(1.0, static_cast<double>(problem_.microbatch()));
-    const std::int32_t most = std::min(max_cell_slots, problem_.num_items());
-    const double near =
-        std::clamp<double>(std::sqrt(area / problem_.num_ranks() * depth / 2 / fixed), 1, most);
+    const std::int32_t most = std::max(multiple_, std::min(max_cell_slots, problem_.num_items()));
     std::vector<std::int32_t> counts;
-    for (std::int32_t count = multiple_; count <= std::max(multiple_, most);
+    std::vector<double> times;
+    for (std::int32_t count = multiple_; count <= most;
          count += std::max(multiple_, count / 6 / multiple_ * multiple_)) {
       counts.push_back(count);
+      times.push_back((area / problem_.num_ranks() +
+                       static_cast<double>(count) * static_cast<double>(problem_.microbatch())) *
+                      (1 + bubble.share(count)));
     }
-    const auto distance = [&](std::int32_t count) { return std::abs(std::log(count / near)); };
-    std::stable_sort(counts.begin(), counts.end(),
-                     [&](std::int32_t a, std::int32_t b) { return distance(a) < distance(b); });
-    return counts;
+    constexpr double about = 1.015;
+    const double limit = *std::min_element(times.begin(), times.end()) * about;
+    const auto near = static_cast<std::ptrdiff_t>(
+        std::find_if(times.begin(), times.end(), [&](double time) { return time <= limit; }) -
+        times.begin());
+    std::vector<std::int32_t> nearest_first;
+    const auto end = static_cast<std::ptrdiff_t>(counts.size());
+    for (std::ptrdiff_t away = 0; away < end; ++away) {
+      for (const std::ptrdiff_t place : {near + away, near - away}) {
+        if (place < 0 || place >= end || (away == 0 && !nearest_first.empty())) continue;
+        nearest_first.push_back(counts[static_cast<std::size_t>(place)]);
+      }
+    }
+    return nearest_first;
   }
 
   struct RoughGrid {
@@ -221,6 +232,14 @@ class PipelineSearch {
     return rough;
   }
 
+  std::vector<RankRange> equal_cells(std::int32_t size) const {
+    std::vector<RankRange> cells;
+    for (std::int64_t first = 0; first < problem_.num_ranks(); first += size) {
+      cells.push_back({.first = first, .size = size});
+    }
+    return cells;
+  }
+
   // Grids of sizes, each with what it takes at least: those that come near the best, roughly, are
   // made properly.
   void consider_grids(const std::vector<std::pair<Nanoseconds, std::int32_t>>& sizes) {
@@ -230,9 +249,7 @@ class PipelineSearch {
         best_.empty() || best_excess_ > 0 ? std::numeric_limits<Nanoseconds>::max() : best_time_;
     for (const auto& [least, size] : sizes) {
       if (is_beaten(least) || best <= least) continue;
-      const std::vector<std::int32_t> equal(static_cast<std::size_t>(problem_.num_ranks() / size),
-                                            size);
-      const auto cells = cells_of.try_emplace(size, problem_, equal).first;
+      const auto cells = cells_of.try_emplace(size, problem_, equal_cells(size)).first;
       const std::vector<RoughGrid> rough = rough_grids(cells->second, size);
       constexpr std::size_t num_proper = 2;
       all.insert(all.end(), rough.begin(),
@@ -252,12 +269,15 @@ class PipelineSearch {
   std::optional<Grid> grid_of(const CellItems& cells, std::int32_t count, bool is_rough) {
     auto [profile, is_new] = profiles_.try_emplace(count);
     if (is_new) {
-      profile->second =
-          slot_profile(shape_, count, problem_.options().pass, problem_.model().forward_share);
+      constexpr double parts = 1e6;  // of all slots together
+      for (const double height : slot_heights(shape_, problem_.options().pass,
+                                              problem_.model().forward_share, count, parts)) {
+        profile->second.push_back(std::max<std::int64_t>(1, std::llround(height)));
+      }
     }
     return find_grid(problem_, cells,
                      {.num_slots = count, .capacity = capacity_, .is_rough = is_rough},
-                     profile->second, bound_, is_rough ? num_operations() / 8 : num_operations());
+                     profile->second, bound_, is_rough ? num_operations() / 16 : num_operations());
   }
 
   // Slots of groups of several sizes: those that let no item take longer than some limit.
@@ -390,16 +410,20 @@ class PipelineSearch {
     const std::int64_t limit = problem_.options().max_activation_bytes;
     if (may_reorder || limit > 0) slots = reordered(std::move(slots));
     set_slots(problem_, slots, trial_);
-    const Timeline timeline = simulate(trial_);
-    const std::int64_t peak = *std::max_element(timeline.peak_activation_bytes.begin(),
-                                                timeline.peak_activation_bytes.end());
-    const std::int64_t excess = limit == 0 ? 0 : std::max<std::int64_t>(0, peak - limit);
-    if (!best_.empty() &&
-        std::pair(excess, timeline.step_ns) >= std::pair(best_excess_, best_time_)) {
+    StepPlayer player(trial_);
+    std::vector<std::int32_t> order(slots.size());
+    std::iota(order.begin(), order.end(), 0);
+    const Nanoseconds time = player.play(
+        order, [](const PipelineOperation&, const PlayedGroup&, Nanoseconds, Nanoseconds) {});
+    std::int64_t excess = 0;
+    for (std::int32_t rank = 0; limit > 0 && rank < player.num_ranks(); ++rank) {
+      excess = std::max(excess, player.peak_bytes(rank, order) - limit);
+    }
+    if (!best_.empty() && std::pair(excess, time) >= std::pair(best_excess_, best_time_)) {
       return false;
     }
     best_excess_ = excess;
-    best_time_ = timeline.step_ns;
+    best_time_ = time;
     best_ = std::move(slots);
     return true;
   }

@@ -9,10 +9,12 @@
 #include "isochron/plan/pipelines/slot_heights.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "isochron/plan/pipelines/block_turn.h"
+#include "isochron/simulate/pipeline_time.h"
 
 namespace isochron {
 
@@ -75,6 +77,46 @@ class Heights {
   std::size_t num_blocks_;
 };
 
+// Blocks near the ends longer or shorter, if that makes more of the time: paths that turn more than
+// twice are not in the sums. As long as the time allows.
+std::vector<double> polished(const PipelineShape& shape, double forward_share,
+                             const Heights& heights, std::vector<double> blocks, double time) {
+  constexpr double unit = 1e9;  // nanoseconds of a height of 1
+  const std::size_t num_blocks = blocks.size();
+  const auto num_slots =
+      static_cast<std::int32_t>(static_cast<double>(num_blocks) * heights.width());
+  PipelineTime pipeline(shape, num_slots, Pass::train);
+  std::vector<PassCost> costs;
+  const auto time_per_work = [&] {
+    costs.clear();
+    double work = 0;
+    for (const double height : heights.of_slots(blocks, unit)) {
+      costs.push_back(split_cost(std::llround(height), forward_share));
+      work += height;
+    }
+    const Nanoseconds transfers = 2 * shape.transfer_ns * (shape.stages - 1);
+    return static_cast<double>(pipeline.makespan(costs) - transfers) * shape.stages / work;
+  };
+  double least = time_per_work();
+  const std::size_t reach =
+      std::min((num_blocks + 1) / 2, 2 * static_cast<std::size_t>(shape.stages));
+  for (const double factor : {1.1, 0.9, 1.04, 0.96}) {
+    for (std::size_t i = 0; i < 2 * reach; ++i) {
+      double& block = blocks[i % 2 == 0 ? i / 2 : num_blocks - 1 - i / 2];
+      const double before = block;
+      block *= factor;
+      const double changed = time_per_work();
+      if (changed < least) {
+        least = changed;
+      } else {
+        block = before;
+      }
+    }
+  }
+  const double work = std::accumulate(blocks.begin(), blocks.end(), 0.0) * heights.width();
+  return heights.of_slots(blocks, time / (least * work));
+}
+
 // As many blocks in front, of which the last is 1 long, and the same behind, with all that is
 // between.
 struct Ramp {
@@ -99,7 +141,6 @@ std::vector<double> slot_heights(const PipelineShape& shape, Pass pass, double f
   const std::vector<double> falling = heights.falling();
   const std::size_t num_blocks = heights.num_blocks();
   double best = 0;  // work in a unit of time
-  double best_time = 1;
   Ramp ramp;
   double front = 0;
   for (std::size_t i = 0; i < num_blocks; ++i) {
@@ -112,7 +153,6 @@ std::vector<double> slot_heights(const PipelineShape& shape, Pass pass, double f
       const double needed = work + 1 / rising[i] + 1 / falling[j];
       if (work / needed <= best) continue;
       best = work / needed;
-      best_time = needed;
       ramp = {.num_front = i, .num_back = j};
     }
   }
@@ -121,11 +161,12 @@ std::vector<double> slot_heights(const PipelineShape& shape, Pass pass, double f
     if (i < ramp.num_front) blocks[i] = rising[i] / rising[ramp.num_front];
     if (i < ramp.num_back) blocks[num_blocks - 1 - i] = falling[i] / falling[ramp.num_back];
   }
-  return heights.of_slots(blocks, time / best_time);
+  return polished(shape, forward_share, heights, std::move(blocks), time);
 }
 
 std::vector<double> peak_heights(const PipelineShape& shape, Pass pass, double forward_share,
-                                 std::int32_t num_slots, double time, double longest) {
+                                 std::int32_t num_slots, double time, double longest,
+                                 double shortest) {
   const double depth = static_cast<double>(shape.stages - 1) / shape.virtual_;
   if (pass == Pass::forward || shape.stages == 1 || forward_share <= 0 || forward_share >= 1) {
     // Whatever is beside the longest slot, it goes down once.
@@ -133,6 +174,7 @@ std::vector<double> peak_heights(const PipelineShape& shape, Pass pass, double f
     if (left < 0) return {};
     std::vector<double> heights(static_cast<std::size_t>(num_slots),
                                 num_slots > 1 ? std::min(longest, left / (num_slots - 1)) : 0);
+    if (num_slots > 1 && heights.back() < shortest) return {};
     heights.front() = longest;
     return heights;
   }
@@ -143,23 +185,26 @@ std::vector<double> peak_heights(const PipelineShape& shape, Pass pass, double f
   std::vector<double> best;
   double most_work = -1;
   std::vector<double> back;
-  double front = 0;
   constexpr std::size_t max_front = 10;  // rises are geometric
-  for (std::size_t peak = 0; peak < std::min(max_front, num_blocks); ++peak) {
-    front += rising[peak];
+  for (std::size_t peak = std::min(max_front, num_blocks); peak-- > 0;) {
     const double rise = longest / rising[peak];
-    // Some blocks behind it, the fewer the less time; the rest is empty.
+    double front = 0;
+    for (std::size_t i = 0; i <= peak; ++i) front += std::max(shortest, rising[i] * rise);
+    // Some blocks behind it, the more the less is gained; the rest is as short as can be.
     const std::size_t most_behind = num_blocks - 1 - peak;
-    for (std::size_t behind = 0, next = 0; behind <= most_behind; behind = next) {
-      next = behind < 6 ? behind + 1 : behind * 4 / 3;
-      if (behind < most_behind) next = std::min(next, most_behind);
+    for (std::size_t skipped = 0, next = 0; skipped <= most_behind; skipped = next) {
+      next = skipped + 1 + skipped / 6;
+      if (skipped < most_behind) next = std::min(next, most_behind);
+      const std::size_t behind = most_behind - skipped;
+      const double least_fall = longest / falling[behind];
+      if (time - rise - least_fall <= most_work) break;
+      const double rest = front + static_cast<double>(skipped) * shortest;
       const auto work_for = [&](double fall) {
         heights.set_falling(fall, longest, behind, back);
-        return heights.width() * std::accumulate(back.begin(), back.end(), front * rise);
+        for (double& block : back) block = std::max(block, shortest);
+        return heights.width() * std::accumulate(back.begin(), back.end(), rest);
       };
-      const double least_fall = longest / falling[behind];
-      double work = work_for(least_fall);
-      if (work + rise + least_fall > time) break;
+      if (work_for(least_fall) + rise + least_fall > time) continue;
       double low = least_fall;
       double high = time;
       constexpr int num_halvings = 8;
@@ -167,11 +212,11 @@ std::vector<double> peak_heights(const PipelineShape& shape, Pass pass, double f
         const double middle = (low + high) / 2;
         (work_for(middle) + rise + middle <= time ? low : high) = middle;
       }
-      work = work_for(low);
+      const double work = work_for(low);
       if (work <= most_work) continue;
       most_work = work;
-      best.assign(num_blocks, 0);
-      for (std::size_t i = 0; i < peak; ++i) best[i] = rising[i] * rise;
+      best.assign(num_blocks, shortest);
+      for (std::size_t i = 0; i < peak; ++i) best[i] = std::max(shortest, rising[i] * rise);
       best[peak] = longest;
       for (std::size_t i = 0; i < behind; ++i) best[peak + behind - i] = back[i];
     }

@@ -16,10 +16,10 @@ namespace isochron {
                                                double forward_share, std::int32_t num_slots,
                                                double time);
 
-// The same where some slot is `longest` long, which is longer than all of those. Empty if there is
-// no time for it.
+// The same where some slot is `longest` long, which is longer than all of those, and none shorter
+// than `shortest`. Empty if there is no time for it.
 [[nodiscard]] std::vector<double> peak_heights(const PipelineShape& shape, Pass pass,
                                                double forward_share, std::int32_t num_slots,
-                                               double time, double longest);
+                                               double time, double longest, double shortest);
 
 }  // namespace isochron
