@@ -1,10 +1,6 @@
-// Balance first, then the slots, then what the pipelines themselves say.
-//
-// Items go to the cells as evenly as they can. A slot longer than the others of its cell makes all
-// stages wait, so a long item weighs more there than it costs. In a cell the dearest items are
-// placed first, each into the slot that is furthest from its part of the profile: cells look alike,
-// so that slots that wait for each other take equally long. The rest is local search on the time of
-// the slowest pipeline; with Sync::microbatch there is but one, of the slowest cell of every slot.
+// Local search on the time of the slowest line, a pipeline that runs by itself: a cell, or several
+// that wait for each other; with Sync::microbatch there is but one. Items go to faster lines or
+// change places with others, inside a line and between two, and slots change places.
 
 #include "isochron/plan/pipelines/pipeline_grid.h"
 
@@ -12,8 +8,6 @@
 #include <limits>
 #include <numeric>
 
-#include "isochron/balance/assignment.h"
-#include "isochron/core/int128.h"
 #include "isochron/core/random.h"
 #include "isochron/simulate/order_microbatches.h"
 #include "isochron/simulate/pipeline_time.h"
@@ -56,7 +50,6 @@ class GridSearch {
         num_slots_(static_cast<std::size_t>(shape.num_slots)),
         num_cells_(cells.num_cells()),
         capacity_(shape.capacity),
-        is_rough_(shape.is_rough),
         pipeline_(problem.topology().pipeline),
         time_(pipeline_, shape.num_slots, problem.options().pass),
         bins_(num_cells_ * num_slots_),
@@ -68,29 +61,10 @@ class GridSearch {
     slowest_.resize(lines_.size() * num_slots_);
   }
 
-  bool fill(std::span<const std::int64_t> profile) {
-    std::vector<Bin> best;
-    Nanoseconds best_time = 0;
-    for (const bool is_wait_counted : {false, true}) {
-      if (is_rough_ && !is_wait_counted) continue;
-      const auto cell_of = cell_of_bundles(is_wait_counted);
-      if (!cell_of || !fill_cells(*cell_of, profile)) continue;
-      time_all();
-      if (best.empty() || longest() < best_time) {
-        best_time = longest();
-        best = bins_;
-      }
-    }
-    if (best.empty()) return false;
-    bins_ = std::move(best);
-    time_all();
-    return true;
-  }
-
   void fill(const CellDraft& draft) {
     for (std::size_t i = 0; i < bins_.size(); ++i) {
       const Spot spot{.cell = i / num_slots_, .slot = i % num_slots_};
-      bins_[i].is_closed = draft.bins[i].is_closed;
+      bins_[i] = {.is_closed = draft.bins[i].is_closed};
       set_pass(spot.cell, bins_[i]);
       for (const ItemId item : draft.bins[i].items) put(spot, item);
     }
@@ -103,6 +77,8 @@ class GridSearch {
     exchange_items(bound, work - work / 4);
     reorder(bound, work / 8);
   }
+
+  Nanoseconds longest() const { return times_[slowest_line()]; }
 
   Grid grid() const {
     Grid result{.slots = DraftSlots(num_slots_), .time = longest()};
@@ -167,94 +143,6 @@ class GridSearch {
     set_pass(spot.cell, source);
   }
 
-  // By what bundles cost, or with what a long item adds: d stages wait for what it is longer than
-  // an even slot.
-  std::optional<BinOf> cell_of_bundles(bool is_wait_counted) const {
-    std::vector<Nanoseconds> costs;
-    std::vector<Tokens> volumes;
-    Nanoseconds sum = 0;
-    const auto size = static_cast<std::int32_t>(cells_.ranks(0).size);
-    const PriceId price = problem_.cheapest_price(size);
-    for (BundleId bundle = 0; bundle < problem_.num_bundles(); ++bundle) {
-      Tokens volume = 0;
-      for (const ItemId item : problem_.items_of(bundle)) volume += cells_.tokens(0, item);
-      volumes.push_back(volume);
-      costs.push_back(problem_.cost(price, bundle));
-      sum += costs.back();
-    }
-    const Nanoseconds even = sum / static_cast<Nanoseconds>(num_cells_ * num_slots_);
-    for (BundleId bundle = 0; is_wait_counted && bundle < problem_.num_bundles(); ++bundle) {
-      Nanoseconds longest = 0;
-      for (const ItemId item : problem_.items_of(bundle)) {
-        longest = std::max(longest, problem_.item_cost(price, item));
-      }
-      costs[static_cast<std::size_t>(bundle)] +=
-          (pipeline_.stages - 1) * std::max<Nanoseconds>(0, longest - even);
-    }
-    Limits limits{.capacity = capacity_ * size * static_cast<Tokens>(num_slots_)};
-    if (problem_.num_bundles() == problem_.num_items()) {
-      // Every slot holds something, or none holds two.
-      const bool is_full = bins_.size() <= static_cast<std::size_t>(problem_.num_items());
-      (is_full ? limits.min_units : limits.max_units) = static_cast<std::int32_t>(num_slots_);
-    }
-    const Units units{.costs = costs, .tokens = volumes};
-    const auto num_bins = static_cast<std::int32_t>(num_cells_);
-    if (is_rough_) {
-      if (auto found = longest_first(units, dearest_first(costs), num_bins, limits)) return found;
-    }
-    return assign(units, num_bins, limits, RefineGoal::largest,
-                  8 * static_cast<std::int64_t>(costs.size()))
-        .bin_of;
-  }
-
-  bool fill_cells(const BinOf& cell_of, std::span<const std::int64_t> profile) {
-    for (std::size_t i = 0; i < bins_.size(); ++i) {
-      bins_[i] = {};
-      set_pass(i / num_slots_, bins_[i]);
-    }
-    std::vector<std::vector<ItemId>> items_of_cell(num_cells_);
-    for (ItemId item = 0; item < problem_.num_items(); ++item) {
-      const auto bundle = static_cast<std::size_t>(cells_.bundle_of(item));
-      items_of_cell[static_cast<std::size_t>(cell_of[bundle])].push_back(item);
-    }
-    for (std::size_t cell = 0; cell < num_cells_; ++cell) {
-      if (!fill_cell(cell, std::move(items_of_cell[cell]), profile)) return false;
-    }
-    return true;
-  }
-
-  bool fill_cell(std::size_t cell, std::vector<ItemId> items,
-                 std::span<const std::int64_t> profile) {
-    std::stable_sort(items.begin(), items.end(), [&](ItemId a, ItemId b) {
-      return cells_.cost(cell, a) > cells_.cost(cell, b);
-    });
-    const Nanoseconds fixed = cells_.fixed(cell);
-    Int128 whole = Int128{fixed} * static_cast<std::int64_t>(num_slots_);
-    for (const ItemId item : items) whole += cells_.cost(cell, item);
-    std::int64_t parts = 0;
-    for (const std::int64_t part : profile) parts += part;
-    std::vector<Nanoseconds> left;  // of each slot, until it has its part
-    for (const std::int64_t part : profile) {
-      left.push_back(static_cast<Nanoseconds>(whole * part / parts) - fixed);
-    }
-    // While there are as many items as empty slots, each goes into one of those.
-    std::size_t num_empty = num_slots_;
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      const bool must_open = items.size() - i <= num_empty;
-      std::optional<std::size_t> best;
-      for (std::size_t slot = 0; slot < num_slots_; ++slot) {
-        const Bin& target = bin({cell, slot});
-        if (!target.items.empty() && (must_open || !takes({cell, slot}, items[i]))) continue;
-        if (!best || left[slot] > left[*best]) best = slot;
-      }
-      if (!best) return false;
-      if (bin({cell, *best}).items.empty()) --num_empty;
-      put({cell, *best}, items[i]);
-      left[*best] -= cells_.cost(cell, items[i]);
-    }
-    return true;
-  }
-
   Nanoseconds line_time(std::size_t line) {
     costs_.assign(slowest_.begin() + static_cast<std::ptrdiff_t>(line * num_slots_),
                   slowest_.begin() + static_cast<std::ptrdiff_t>((line + 1) * num_slots_));
@@ -282,7 +170,6 @@ class GridSearch {
     return static_cast<std::size_t>(std::max_element(times_.begin(), times_.end()) -
                                     times_.begin());
   }
-  Nanoseconds longest() const { return times_[slowest_line()]; }
 
   // The best order of the slowest lines, one after the other.
   void reorder(Nanoseconds bound, std::int64_t work) {
@@ -446,7 +333,6 @@ class GridSearch {
   std::size_t num_slots_;
   std::size_t num_cells_;
   Tokens capacity_;  // of a rank
-  bool is_rough_;
   const PipelineShape& pipeline_;
   PipelineTime time_;
   std::vector<Bin> bins_;             // by cell, then slot
@@ -463,8 +349,20 @@ class GridSearch {
 std::optional<Grid> find_grid(const Problem& problem, const CellItems& cells,
                               const GridShape& shape, std::span<const std::int64_t> profile,
                               Nanoseconds bound, std::int64_t work) {
+  std::optional<CellDraft> best;
+  Nanoseconds least = 0;
   GridSearch search(problem, cells, shape);
-  if (!search.fill(profile)) return std::nullopt;
+  for (const bool is_wait_counted : {false, true}) {
+    if (shape.is_rough && !is_wait_counted) continue;
+    auto draft = find_even_cells(problem, cells, shape, profile, is_wait_counted);
+    if (!draft) continue;
+    search.fill(*draft);
+    if (best && search.longest() >= least) continue;
+    best = std::move(draft);
+    least = search.longest();
+  }
+  if (!best) return std::nullopt;
+  search.fill(*best);
   search.improve(bound, work);
   return search.grid();
 }

@@ -8,16 +8,10 @@
 #include "isochron/plan/draft_slots.h"
 #include "isochron/plan/pipelines/cell_draft.h"
 #include "isochron/plan/pipelines/cell_items.h"
+#include "isochron/plan/pipelines/even_cells.h"
 #include "isochron/plan/problem.h"
 
 namespace isochron {
-
-// Every cell runs the same number of slots through its stages.
-struct GridShape {
-  std::int32_t num_slots = 1;  // a multiple of pipeline.group
-  Tokens capacity = 0;         // of a rank; only micro-batches of one item may exceed it
-  bool is_rough = false;       // items go to the cells by longest_first() alone
-};
 
 struct Grid {
   DraftSlots slots;      // empty bins are left out

@@ -3,8 +3,8 @@
 // More micro-batches fill and drain a pipeline faster, and each costs its fixed part: m of them for
 // the work W take about (W + m fixed)(1 + (stages - 1) / (virtual m)) / stages. Numbers around the
 // least of that are tried on grids of every static size, roughly; the best of a size are made
-// properly. Where sizes are dynamic, so are slots that hold a few wide groups beside many narrow
-// ones. What the simulator likes best is the answer.
+// properly. Where sizes are dynamic, cells of several sizes come first, and slots that hold a few
+// wide groups beside many narrow ones last. What the simulator likes best is the answer.
 
 #include "isochron/plan/pipelines/pipeline_search.h"
 
@@ -20,7 +20,7 @@
 #include "isochron/plan/baselines.h"
 #include "isochron/plan/deal.h"
 #include "isochron/plan/equal_search.h"
-#include "isochron/plan/pipelines/cell_builder.h"
+#include "isochron/plan/pipelines/cell_search.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
 #include "isochron/plan/pipelines/pipeline_grid.h"
 #include "isochron/plan/pipelines/slot_heights.h"
@@ -59,8 +59,6 @@ class PipelineSearch {
   }
 
  private:
-  static constexpr std::int32_t max_cell_slots = 128;
-
   // Full micro-batches in all slots in flight keep the limit on activations: a stage holds as many
   // parts of them as there are visits between a forward and its backward.
   Tokens capacity_within_memory() const {
@@ -137,80 +135,13 @@ class PipelineSearch {
     return {counts.begin(), counts.end()};
   }
 
-  // Cells of several sizes: the least time for which they are found, for several numbers of slots.
   void consider_cells() {
-    const RankRoom room(shape_, problem_.options().pass, problem_.model().forward_share,
-                        static_cast<double>(problem_.microbatch()), max_cell_slots);
-    CellBuilder builder(problem_, capacity_, room);
-    const double share =
-        problem_.options().pass == Pass::train ? 1 : problem_.model().forward_share;
-    const double least = static_cast<double>(bound_) * shape_.stages / share;
-    CellDraft best;
-    std::int32_t best_count = 0;
-    int num_idle = 0;
-    for (const std::int32_t count : cell_counts(room.bubble())) {
-      const auto is_found = [&](double time) {
-        auto draft = builder.find_cells(count, time);
-        if (!draft) return false;
-        if (best_count == 0 || draft->time < best.time) {
-          best = std::move(*draft);
-          best_count = count;
-        }
-        return true;
-      };
-      double low = least;
-      double high = best.time * 0.995;
-      if (best_count == 0) {
-        for (high = least; !is_found(high) && high < 4 * least; high *= 1.15) low = high;
-        if (best_count == 0) continue;
-      } else if (!is_found(high)) {
-        if (++num_idle == 5) break;
-        continue;
-      }
-      num_idle = 0;
-      for (int i = 0; i < 5 && high > low * 1.004; ++i) {
-        const double middle = (low + high) / 2;
-        (is_found(middle) ? high : low) = middle;
-      }
-    }
-    if (best_count == 0) return;
-    Grid grid = improved_grid(problem_, best, {.num_slots = best_count, .capacity = capacity_},
-                              bound_, num_operations());
+    const auto found = search_cells(problem_, capacity_, bound_);
+    if (!found) return;
+    Grid grid = improved_grid(problem_, found->draft,
+                              {.num_slots = found->num_slots, .capacity = capacity_}, bound_,
+                              num_operations());
     consider(equalized(std::move(grid.slots)), false);
-  }
-
-  // Numbers of slots for cells, first those near the one that is best if nothing is long. About as
-  // good with fewer is better: every slot has to hold something.
-  std::vector<std::int32_t> cell_counts(const PipelineBubble& bubble) const {
-    double area = 0;
-    for (ItemId item = 0; item < problem_.num_items(); ++item) {
-      const std::int32_t size = problem_.sizes()[problem_.smallest_place(item)];
-      area += static_cast<double>(problem_.least_cost(size, item)) * size;
-    }
-    const std::int32_t most = std::max(multiple_, std::min(max_cell_slots, problem_.num_items()));
-    std::vector<std::int32_t> counts;
-    std::vector<double> times;
-    for (std::int32_t count = multiple_; count <= most;
-         count += std::max(multiple_, count / 6 / multiple_ * multiple_)) {
-      counts.push_back(count);
-      times.push_back((area / problem_.num_ranks() +
-                       static_cast<double>(count) * static_cast<double>(problem_.microbatch())) *
-                      (1 + bubble.share(count)));
-    }
-    constexpr double about = 1.015;
-    const double limit = *std::min_element(times.begin(), times.end()) * about;
-    const auto near = static_cast<std::ptrdiff_t>(
-        std::find_if(times.begin(), times.end(), [&](double time) { return time <= limit; }) -
-        times.begin());
-    std::vector<std::int32_t> nearest_first;
-    const auto end = static_cast<std::ptrdiff_t>(counts.size());
-    for (std::ptrdiff_t away = 0; away < end; ++away) {
-      for (const std::ptrdiff_t place : {near + away, near - away}) {
-        if (place < 0 || place >= end || (away == 0 && !nearest_first.empty())) continue;
-        nearest_first.push_back(counts[static_cast<std::size_t>(place)]);
-      }
-    }
-    return nearest_first;
   }
 
   struct RoughGrid {
