@@ -316,8 +316,7 @@ def kept_groups(bench, folder):
                 bench.row(name, ranks, capacity, count, ours, bench.page.judge(is_met))
     bench.table(
         "Prompt groups kept on ranks in other modes",
-        "The same batches. The bounds of any size and of stages do not see which groups share ranks. No target is "
-        "stated.",
+        "The same batches. The bound of any size does not see which groups share ranks. No target is stated.",
         "mode",
     )
     modes = [
@@ -344,10 +343,16 @@ def other_modes(bench, _):
         "Step, tensor parallel 2, aligned groups", "Target: never behind Megatron, ahead on average.",
         {"context": "dynamic", "tensor_parallel": 2}, no_aim,
     )  # fmt: skip
-    bench.mode(
-        "Step, 4 stages, aligned groups", "1F1B. No target is stated.",
-        {"context": "dynamic"}, no_aim, more={"stages": 4}, rival=False,
-    )  # fmt: skip
+    for title, text, options, more in [
+        ("Step, 4 stages", "1F1B.", {}, {}),
+        ("Step, 4 stages, 2 virtual", "Interleaved 1F1B, groups of 4 slots.", {}, {"virtual": 2}),
+        ("Microbatch, 4 stages", "1F1B; all ranks wait for each other in every slot.", {"sync": "microbatch"}, {}),
+        ("Step, 4 stages, forward only", "Log-probs and values.", {"pass": "forward"}, {}),
+    ]:  # fmt: skip
+        bench.mode(
+            f"{title}, aligned groups", f"{text} No target is stated.",
+            {"context": "dynamic", **options}, no_aim, more={"stages": 4, **more}, rival=False,
+        )  # fmt: skip
 
 
 def prime_ranks(bench, _):

@@ -277,6 +277,19 @@ TEST(PipelinePlan, KeepsAnyLimitOnActivationsOrSaysThatItFoundNoOrder) {
   EXPECT_GT(num_kept, 0);
 }
 
+// Whether all sequences of a prompt are on one rank, if they have to be.
+bool keeps_groups(const StepQuestion& question, const std::vector<std::size_t>& place,
+                  std::size_t num_slots) {
+  if (question.options.keep_groups != KeepGroups::rank) return true;
+  const auto& groups = question.batch.groups;
+  for (std::size_t i = 0; i < place.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (groups[i] == groups[j] && place[i] / num_slots != place[j] / num_slots) return false;
+    }
+  }
+  return true;
+}
+
 // The least time of all ways to put the sequences of a question without context groups into up to
 // `max_slots` slots of its ranks, by trying them all.
 Nanoseconds best_of_all(const StepQuestion& question, std::int32_t max_slots) {
@@ -297,7 +310,8 @@ Nanoseconds best_of_all(const StepQuestion& question, std::int32_t max_slots) {
         costs[place[i]] += sequence_cost(question.cost, lengths[i], 0);
         tokens[place[i]] += lengths[i];
       }
-      if (*std::max_element(tokens.begin(), tokens.end()) <= topology.capacity) {
+      if (*std::max_element(tokens.begin(), tokens.end()) <= topology.capacity &&
+          keeps_groups(question, place, num_slots)) {
         std::vector<PassCost> slowest(num_slots);
         Nanoseconds longest = 0;
         for (std::size_t rank = 0; rank < ranks; ++rank) {
@@ -364,6 +378,61 @@ TEST(PipelineBound, HoldsForEveryPlanOfFewSequences) {
   }
   EXPECT_LE(sum / num_plans, 1.02);
   EXPECT_LE(worst, 1.5);
+}
+
+TEST(PipelineBound, HoldsWherePromptsKeepTheirRanks) {
+  double sum = 0;
+  int num_plans = 0;
+  for (std::uint64_t seed = 0; seed < num_asked(60); ++seed) {
+    Random random(seed);
+    StepQuestion question = random_question(
+        seed, {.most_sequences = 5,
+               .least_ranks = 2,
+               .most_ranks = 2,
+               .options = {.sync = random.below(2) == 0 ? Sync::step : Sync::microbatch,
+                           .keep_groups = KeepGroups::rank},
+               .stages = static_cast<std::int32_t>(random.between(2, 3)),
+               .has_groups = true,
+               .has_wide_choice = false});
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << question);
+    const StepPlan plan =
+        checked_plan(question.batch, question.topology, question.cost, question.options);
+    if (!has_plan(plan)) continue;
+    const auto count = static_cast<std::int32_t>(question.batch.lengths.size());
+    const Nanoseconds best = best_of_all(question, count);
+    EXPECT_LE(plan.lower_bound_ns, best);
+    EXPECT_GE(plan.predicted_step_ns, best);
+    sum += static_cast<double>(plan.lower_bound_ns) / static_cast<double>(best);
+    ++num_plans;
+  }
+  EXPECT_GT(num_plans, 0);
+  EXPECT_GE(sum / num_plans, 0.88);
+}
+
+TEST(PipelineBound, SeesThatPromptsThatKeepTheirRanksLeaveHoles) {
+  // Three prompts of 40 sequences on two ranks: one of these has two prompts, 2/3 of the work. The
+  // mean of both would be half of it. On 2 stages no step is shorter than half of 80 * 3000, but for
+  // a nanosecond for each of 120 sequences and some slots.
+  std::vector<Tokens> lengths(120, 1000);
+  Batch batch = batch_of(lengths);
+  for (std::size_t i = 0; i < lengths.size(); ++i) add_to_group(batch, std::to_string(i / 40));
+  const StepPlan plan =
+      checked_plan(batch, {.ranks = 2, .capacity = 100'000, .pipeline = {.stages = 2}},
+                   simple_cost(), {.context = "static:1", .keep_groups = KeepGroups::rank});
+  EXPECT_GE(plan.lower_bound_ns, 40 * 3000 - 200);
+}
+
+TEST(PipelineBound, SeesTheInterleavingOfVirtualStages) {
+  // Four stages in two chunks each, one sequence for each of four slots: with one block of slots
+  // the last stage waits for three chunks of a forward and the first for as many of a backward.
+  const std::vector<Tokens> lengths(4, 100'000);
+  const StepPlan plan = checked_plan(
+      batch_of(lengths),
+      {.ranks = 1, .capacity = 100'000, .pipeline = {.stages = 4, .virtual_ = 2, .group = 4}},
+      simple_cost(), {.context = "static:1"});
+  const std::int64_t work = 4 * 300'000;
+  EXPECT_GE(plan.lower_bound_ns, work / 4 + 3 * 300'000 / 8 - 100);
+  EXPECT_EQ(plan.predicted_step_ns, work / 4 + 3 * 300'000 / 8);
 }
 
 TEST(PipelineBound, HoldsForEveryPlanOfOneRankWhoseLongestSequenceStandsOut) {

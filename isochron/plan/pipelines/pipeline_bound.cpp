@@ -56,10 +56,14 @@ class PipelineBound {
     find_choices(sizes);
   }
 
-  // `at_least`: some rank, or all of them together, works at least that long in a training pass.
-  Nanoseconds bound(Nanoseconds at_least) const {
+  // `at_least`: some rank, or all of them together, works at least that long in a training pass;
+  // `beside_fixed`: the same without the fixed cost of slots.
+  Nanoseconds bound(Nanoseconds at_least, Nanoseconds beside_fixed) {
     auto whole = static_cast<double>(at_least);
-    if (!problem_.has_speeds()) whole = std::max(whole, area_ / speed_ + fixed_);
+    if (!problem_.has_speeds()) {
+      beside_fixed_ = std::max(area_ / speed_, static_cast<double>(beside_fixed));
+      whole = std::max(whole, beside_fixed_ + fixed_);
+    }
     double best = stage_bound(whole);
     if (shape_.virtual_ == 1 && !problem_.has_speeds()) best = std::max(best, long_slots_bound());
     if (shape_.shares.empty()) best = std::max(best, equal_stages_bound(whole, best));
@@ -198,7 +202,8 @@ class PipelineBound {
   double num_slots_time(const PipelineBubble& bubble, double whole, std::int32_t most) const {
     double best = infinite;
     for (std::int32_t count = 1; count <= most; ++count) {
-      const double work = std::max(whole, (area_ + count * fixed_ * problem_.num_ranks()) / speed_);
+      const double work = std::max({whole, beside_fixed_ + count * fixed_,
+                                    (area_ + count * fixed_ * problem_.num_ranks()) / speed_});
       if (work >= best) break;
       best = std::min(best, work * (1 + bubble.share(count)));
     }
@@ -211,24 +216,25 @@ class PipelineBound {
   double fixed_;
   double speed_ = 1;
   double fastest_speed_ = 1;
-  double lesser_ = 0;      // part of a cost that the lesser pass takes
-  double pass_share_ = 1;  // part of a cost that the pass takes
-  double area_ = 0;        // least, of all bundles
-  double longest_ = 0;     // slot that some item needs
+  double lesser_ = 0;                // part of a cost that the lesser pass takes
+  double pass_share_ = 1;            // part of a cost that the pass takes
+  double area_ = 0;                  // least, of all bundles
+  double beside_fixed_ = -infinite;  // work of some rank without the fixed cost of its slots
+  double longest_ = 0;               // slot that some item needs
   std::vector<std::vector<Choice>> choices_;
 };
 
 }  // namespace
 
-Nanoseconds pipeline_bound(const Problem& problem) {
+Nanoseconds pipeline_bound(const Problem& problem, Nanoseconds work) {
   const Nanoseconds whole = std::max(
       equal_count_bound(problem),
       problem.options().sync == Sync::microbatch ? slot_bound(problem) : step_bound(problem));
-  return PipelineBound(problem, problem.sizes()).bound(whole);
+  return PipelineBound(problem, problem.sizes()).bound(whole, work);
 }
 
-Nanoseconds pipeline_bound(const Problem& problem, std::int32_t size) {
-  return PipelineBound(problem, {&size, 1}).bound(0);
+Nanoseconds static_pipeline_bound(const Problem& problem, std::int32_t size) {
+  return PipelineBound(problem, {&size, 1}).bound(0, 0);
 }
 
 }  // namespace isochron

@@ -76,7 +76,8 @@ class PipelineSearch {
   void consider_all() {
     std::vector<std::pair<Nanoseconds, std::int32_t>> static_sizes;  // by what they take at least
     for (const std::int32_t size : problem_.sizes()) {
-      if (is_static_size(size)) static_sizes.emplace_back(pipeline_bound(problem_, size), size);
+      if (is_static_size(size))
+        static_sizes.emplace_back(static_pipeline_bound(problem_, size), size);
     }
     std::sort(static_sizes.begin(), static_sizes.end());
     if (!is_fixed_ && !problem_.has_speeds() && problem_.num_bundles() == problem_.num_items()) {

@@ -169,14 +169,15 @@ std::vector<double> peak_heights(const PipelineShape& shape, Pass pass, double f
                                  double shortest) {
   const double depth = static_cast<double>(shape.stages - 1) / shape.virtual_;
   if (pass == Pass::forward || shape.stages == 1 || forward_share <= 0 || forward_share >= 1) {
-    // Whatever is beside the longest slot, it goes down once.
-    const double left = time - (1 + depth) * longest;
-    if (left < 0) return {};
-    std::vector<double> heights(static_cast<std::size_t>(num_slots),
-                                num_slots > 1 ? std::min(longest, left / (num_slots - 1)) : 0);
-    if (num_slots > 1 && heights.back() < shortest) return {};
-    heights.front() = longest;
-    return heights;
+    // Whatever is beside the longest slot, it goes down once: as many as it as there is time for.
+    std::vector<double> heights(static_cast<std::size_t>(num_slots), shortest);
+    double left = time - depth * longest - shortest * num_slots;
+    for (double& height : heights) {
+      const double more = std::clamp(left, 0.0, longest - shortest);
+      height += more;
+      left -= more;
+    }
+    return heights.front() < longest ? std::vector<double>{} : heights;
   }
   const Heights heights(shape, forward_share, num_slots);
   const std::vector<double> rising = heights.rising();
