@@ -36,6 +36,9 @@ namespace {
 constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr double slack = 1e-11;  // of sums in double: more than all their roundings
 
+// Without the bounds that weigh every bundle for many times and lengths, or with them.
+enum class Effort { little, full };
+
 class PipelineBound {
  public:
   PipelineBound(const Problem& problem, std::span<const std::int32_t> sizes)
@@ -58,15 +61,20 @@ class PipelineBound {
 
   // `at_least`: some rank, or all of them together, works at least that long in a training pass;
   // `beside_fixed`: the same without the fixed cost of slots.
-  Nanoseconds bound(Nanoseconds at_least, Nanoseconds beside_fixed) {
+  Nanoseconds bound(Nanoseconds at_least, Nanoseconds beside_fixed, Effort effort) {
     auto whole = static_cast<double>(at_least);
     if (!problem_.has_speeds()) {
       beside_fixed_ = std::max(area_ / speed_, static_cast<double>(beside_fixed));
       whole = std::max(whole, beside_fixed_ + fixed_);
     }
     double best = stage_bound(whole);
-    if (shape_.virtual_ == 1 && !problem_.has_speeds()) best = std::max(best, long_slots_bound());
-    if (shape_.shares.empty()) best = std::max(best, equal_stages_bound(whole, best));
+    if (effort == Effort::full && shape_.virtual_ == 1 && !problem_.has_speeds()) {
+      best = std::max(best, long_slots_bound());
+    }
+    if (shape_.shares.empty()) {
+      best = std::max(
+          best, effort == Effort::full ? equal_stages_bound(whole, best) : num_slots_bound(whole));
+    }
     return std::max({Nanoseconds{0}, static_cast<Nanoseconds>(best * (1 - slack)),
                      static_cast<Nanoseconds>(item_bound())});
   }
@@ -199,6 +207,15 @@ class PipelineBound {
     return to_time * time * (1 - slack) + other_parts - lost;
   }
 
+  double num_slots_bound(double whole) const {
+    const std::int32_t most = problem_.num_items() + shape_.group;
+    constexpr std::int32_t max_known = 128;
+    const PipelineBubble bubble(shape_, problem_.options().pass, problem_.model().forward_share,
+                                std::min(most, max_known));
+    return pass_share_ / shape_.stages * num_slots_time(bubble, whole, most) * (1 - slack) -
+           rounding();
+  }
+
   double num_slots_time(const PipelineBubble& bubble, double whole, std::int32_t most) const {
     double best = infinite;
     for (std::int32_t count = 1; count <= most; ++count) {
@@ -230,11 +247,11 @@ Nanoseconds pipeline_bound(const Problem& problem, Nanoseconds work) {
   const Nanoseconds whole = std::max(
       equal_count_bound(problem),
       problem.options().sync == Sync::microbatch ? slot_bound(problem) : step_bound(problem));
-  return PipelineBound(problem, problem.sizes()).bound(whole, work);
+  return PipelineBound(problem, problem.sizes()).bound(whole, work, Effort::full);
 }
 
 Nanoseconds static_pipeline_bound(const Problem& problem, std::int32_t size) {
-  return PipelineBound(problem, {&size, 1}).bound(0, 0);
+  return PipelineBound(problem, {&size, 1}).bound(0, 0, Effort::little);
 }
 
 }  // namespace isochron

@@ -9,7 +9,7 @@ namespace isochron {
 // fixed cost of its slots.
 [[nodiscard]] Nanoseconds pipeline_bound(const Problem& problem, Nanoseconds work = 0);
 
-// The same where all groups have this size, which every bundle fits.
+// The same where all groups have this size, which every bundle fits, in a fraction of the time.
 [[nodiscard]] Nanoseconds static_pipeline_bound(const Problem& problem, std::int32_t size);
 
 }  // namespace isochron

@@ -22,6 +22,7 @@
 #include "isochron/plan/equal_search.h"
 #include "isochron/plan/pipelines/cell_search.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
+#include "isochron/plan/pipelines/pipeline_bubble.h"
 #include "isochron/plan/pipelines/pipeline_grid.h"
 #include "isochron/plan/pipelines/slot_heights.h"
 #include "isochron/plan/plan_slots.h"
@@ -46,6 +47,7 @@ class PipelineSearch {
         multiple_(shape_.virtual_ > 1 ? shape_.group : 1),
         is_fixed_(context_mode(problem.options().context).kind == ContextMode::Kind::fixed),
         capacity_(problem.capacity()),
+        bubble_(shape_, problem.options().pass, problem.model().forward_share, 256),
         best_size_(problem.sizes().front()) {}
 
   DraftSlots run() {
@@ -133,6 +135,13 @@ class PipelineSearch {
       const auto whole = static_cast<std::int32_t>(std::clamp(count, fewest, most));
       counts.insert((whole + multiple_ - 1) / multiple_ * multiple_);
     }
+    // Some cell has at least the mean.
+    std::erase_if(counts, [&](std::int32_t count) {
+      if (problem_.has_speeds() || !shape_.shares.empty()) return false;
+      const double slots = count * static_cast<double>(problem_.microbatch());
+      const double least = (work / num_cells + slots) * (1 + bubble_.share(count));
+      return is_beaten(pass_time(static_cast<Nanoseconds>(least)) / shape_.stages);
+    });
     return {counts.begin(), counts.end()};
   }
 
@@ -430,8 +439,9 @@ class PipelineSearch {
   StepPlan trial_;
   std::int32_t multiple_;
   bool is_fixed_;
-  Tokens capacity_;         // of a rank, for micro-batches of several items
-  std::int32_t best_size_;  // of grids
+  Tokens capacity_;  // of a rank, for micro-batches of several items
+  PipelineBubble bubble_;
+  std::int32_t best_size_;                                      // of grids
   std::map<std::int32_t, std::vector<std::int64_t>> profiles_;  // by the number of slots
   DraftSlots best_;
   Nanoseconds best_time_ = 0;
