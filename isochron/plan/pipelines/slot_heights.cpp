@@ -62,12 +62,17 @@ class Heights {
  private:
   // `taken` is the part of a pass that takes a path along; the other is missed.
   void climb(double gain, double taken, double longest, std::vector<double>& blocks) const {
+    const double per_length = 1 / (taken * turn_.gain * width_);
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       double allowed = gain;
       for (std::size_t back = 0; back < std::min(turn_.missed.size(), i); ++back) {
         allowed += (1 - taken) * turn_.missed[back] * width_ * blocks[i - 1 - back];
       }
-      blocks[i] = std::min(longest, allowed / (taken * turn_.gain * width_));
+      blocks[i] = allowed * per_length;
+      if (blocks[i] < longest) continue;
+      // None is shorter than the one before it.
+      std::fill(blocks.begin() + static_cast<std::ptrdiff_t>(i), blocks.end(), longest);
+      return;
     }
   }
 
