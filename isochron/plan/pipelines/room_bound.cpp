@@ -9,7 +9,6 @@
 #include "isochron/plan/pipelines/room_bound.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
@@ -129,35 +128,26 @@ class RoomBound {
   }
 
   // On the ranks of the longest item all others have no more room than that one. At best those
-  // that take the most of a rank for their area are there; items of about the same part together.
+  // that take the most of a rank for their area are there.
   bool has_room_beside_longest(double time, SlotRange num_slots, double ranks) {
-    double lowest = infinite;
-    for (const ItemPart& item : items_) {
-      if (item.area > 0) lowest = std::min(lowest, item.ranks / item.area);
-    }
-    struct Kind {
-      double ranks = 0;
-      double area = 0;
-      double most = 0;  // part of a rank for a unit of area
-    };
-    constexpr std::size_t num_kinds = 256;
-    std::array<Kind, num_kinds> kinds = {};
-    for (const ItemPart& item : items_) {
-      if (item.area <= 0) continue;
-      const double part = item.ranks / item.area;
-      const double place = std::min((part / lowest - 1) * num_kinds, num_kinds - 1.0);
-      Kind& kind = kinds[static_cast<std::size_t>(place)];
-      kind.ranks += item.ranks;
-      kind.area += item.area;
-      kind.most = std::max(kind.most, part);
-    }
+    bool is_sorted = false;
     for (const Choice& choice : question_.choices[longest_bundle_]) {
       double left = choice.size * question_.room.area(time, choice.time, num_slots);
       double room_beside = question_.num_ranks - choice.size;
       if (left <= 0) continue;
-      for (std::size_t i = num_kinds; i-- > 0 && left > 0;) {
-        room_beside += std::min(kinds[i].ranks, kinds[i].most * left);
-        left -= kinds[i].area;
+      if (room_beside * (1 + slack) >= ranks) return true;
+      if (!is_sorted) {
+        for (ItemPart& item : items_) {
+          item.per_area = item.area > 0 ? item.ranks / item.area : infinite;
+        }
+        std::sort(items_.begin(), items_.end(),
+                  [](const ItemPart& a, const ItemPart& b) { return a.per_area > b.per_area; });
+        is_sorted = true;
+      }
+      for (const ItemPart& item : items_) {
+        if (left <= 0 || room_beside >= ranks) break;
+        room_beside += item.ranks * std::min(1.0, item.area > 0 ? left / item.area : 1.0);
+        left -= item.area;
       }
       if (room_beside * (1 + slack) >= ranks) return true;
     }
@@ -175,6 +165,7 @@ class RoomBound {
   struct ItemPart {
     double ranks = infinite;
     double area = infinite;
+    double per_area = 0;  // ranks
   };
 
   const RoomQuestion& question_;
