@@ -198,6 +198,7 @@ class PipelineSearch {
       if (!rough.empty()) best = std::min(best, rough.front().time);
     }
     std::sort(all.begin(), all.end());
+    if (!all.empty()) best_size_ = all.front().size;
     // Which of them keeps a limit on activations, their time does not tell.
     const bool is_limited = problem_.options().max_activation_bytes > 0;
     for (const auto& [time, count, size] : all) {
@@ -216,9 +217,10 @@ class PipelineSearch {
         profile->second.push_back(std::max<std::int64_t>(1, std::llround(height)));
       }
     }
-    return find_grid(problem_, cells,
-                     {.num_slots = count, .capacity = capacity_, .is_rough = is_rough},
-                     profile->second, bound_, is_rough ? num_operations() / 16 : num_operations());
+    return find_grid(
+        problem_, cells, {.num_slots = count, .capacity = capacity_, .is_rough = is_rough},
+        profile->second, bound_,
+        is_rough ? num_operations() / (shape_.virtual_ > 1 ? 8 : 16) : num_operations());
   }
 
   // Slots of groups of several sizes: those that let no item take longer than some limit.

@@ -105,7 +105,7 @@ std::vector<double> polished(const PipelineShape& shape, double forward_share,
   double least = time_per_work();
   const std::size_t reach =
       std::min((num_blocks + 1) / 2, 2 * static_cast<std::size_t>(shape.stages));
-  for (const double factor : {1.1, 0.9, 1.04, 0.96}) {
+  const auto try_factor = [&](double factor) {
     for (std::size_t i = 0; i < 2 * reach; ++i) {
       double& block = blocks[i % 2 == 0 ? i / 2 : num_blocks - 1 - i / 2];
       const double before = block;
@@ -117,7 +117,12 @@ std::vector<double> polished(const PipelineShape& shape, double forward_share,
         block = before;
       }
     }
+  };
+  // Blocks of several slots are few, and further from the best.
+  if (shape.virtual_ > 1) {
+    for (const double factor : {1.4, 0.7, 1.2, 0.8, 1.1, 0.9}) try_factor(factor);
   }
+  for (const double factor : {1.1, 0.9, 1.04, 0.96}) try_factor(factor);
   const double work = std::accumulate(blocks.begin(), blocks.end(), 0.0) * heights.width();
   return heights.of_slots(blocks, time / (least * work));
 }
