@@ -330,8 +330,7 @@ def kept_groups(bench, folder):
                 bench.row(name, ranks, capacity, count, ours, bench.page.judge(is_met))
     bench.table(
         "Prompt groups kept on ranks in other modes",
-        "The same batches. The bounds of any size and of stages do not see which groups share ranks. Target: 1 % "
-        "of the step.",
+        "The same batches. The bound of any size does not see which groups share ranks. Target: 1 % of the step.",
         "mode", "target",
     )
     modes = [
@@ -359,10 +358,16 @@ def other_modes(bench, _):
         "Step, tensor parallel 2, aligned groups", text,
         {"context": "dynamic", "tensor_parallel": 2}, unfelt,
     )  # fmt: skip
-    bench.mode(
-        "Step, 4 stages, aligned groups", "1F1B. Target: 1 % of the step.",
-        {"context": "dynamic"}, unfelt, more={"stages": 4}, rival=False,
-    )  # fmt: skip
+    for title, text, options, more in [
+        ("Step, 4 stages", "1F1B.", {}, {}),
+        ("Step, 4 stages, 2 virtual", "Interleaved 1F1B, groups of 4 slots.", {}, {"virtual": 2}),
+        ("Microbatch, 4 stages", "1F1B; all ranks wait for each other in every slot.", {"sync": "microbatch"}, {}),
+        ("Step, 4 stages, forward only", "Log-probs and values.", {"pass": "forward"}, {}),
+    ]:  # fmt: skip
+        bench.mode(
+            f"{title}, aligned groups", f"{text} Target: 1 % of the step.",
+            {"context": "dynamic", **options}, unfelt, more={"stages": 4, **more}, rival=False,
+        )  # fmt: skip
 
 
 def prime_ranks(bench, _):

@@ -274,8 +274,22 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
                   Nanoseconds& bound) {
   const PlanOptions& options = plan.options;
   if (plan.topology.pipeline.stages > 1) {
-    bound = pipeline_bound(problem);
-    return search_pipeline(problem, plan, bound, effort);
+    if (!has_nested_bundles(problem)) {
+      bound = pipeline_bound(problem);
+      return search_pipeline(problem, plan, bound, effort);
+    }
+    // What leaves holes in aligned blocks is about the work of a rank, whatever it waits for. The
+    // slots are counted by the pipeline.
+    CostModel without_slots = plan.cost;
+    without_slots.microbatch_ns = 0;
+    Problem same(problem.work(), problem.topology(), without_slots, options);
+    copy_alone(problem, same);
+    const Nanoseconds work = block_bound(same, step_bound(same));
+    bound = pipeline_bound(problem, work);
+    DraftSlots slots = search_pipeline(problem, plan, bound, effort);
+    const Nanoseconds high = step_time(same, slots);
+    bound = std::max(bound, pipeline_bound(problem, bundle_bound(same, work, high)));
+    return slots;
   }
   if (options.sync == Sync::microbatch) {
     if (auto exact = find_exact_slots(problem)) {
