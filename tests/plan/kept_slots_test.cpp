@@ -10,14 +10,13 @@
 
 #include "isochron/plan/bundles/cell_partition.h"
 #include "isochron/plan/bundles/lock_step.h"
+#include "isochron/plan/pipelines/kept_cells.h"
 #include "isochron/plan/plan.h"
 #include "tests/plan/drawn_bundles.h"
 #include "tests/support/num_instances.h"
 
 namespace isochron {
 namespace {
-
-constexpr Nanoseconds forever = max_total_cost;
 
 // Every cell with the items of its bundles.
 std::vector<DraftGroup> with_items(const Problem& problem, const std::vector<BundleCell>& cells) {
@@ -31,6 +30,21 @@ std::vector<DraftGroup> with_items(const Problem& problem, const std::vector<Bun
   return groups;
 }
 
+// Long tails within prompts: the largest of a few are many times the others.
+Batch long_tailed(std::uint64_t seed, std::int32_t num_prompts, std::int32_t num_answers) {
+  Random random(seed);
+  Batch batch;
+  for (std::int32_t p = 0; p < num_prompts; ++p) {
+    batch.group_names.push_back(std::to_string(p));
+    for (std::int32_t a = 0; a < num_answers; ++a) {
+      const Tokens most = random.below(24) == 0 ? 60'000 : random.below(4) == 0 ? 12'000 : 2'000;
+      batch.lengths.push_back(random.between(100, most));
+      batch.groups.emplace_back(p);
+    }
+  }
+  return batch;
+}
+
 TEST(CellPartition, EveryBundleHasOneCellThatHoldsIt) {
   int num_cut = 0;
   for (std::uint64_t seed = 0; seed < num_asked(3000); ++seed) {
@@ -40,7 +54,7 @@ TEST(CellPartition, EveryBundleHasOneCellThatHoldsIt) {
     if (!has_nested_bundles(problem)) continue;
     const BundleTable table(problem);
     for (std::int32_t level = 0; level < table.num_levels(); ++level) {
-      for (const auto& cells : cut_into_cells(table, problem.num_ranks(), level, forever)) {
+      for (const auto& cells : cut_into_cells(problem, table, {.narrowest = level})) {
         ++num_cut;
         std::set<BundleId> seen;
         std::int64_t end = 0;
@@ -69,7 +83,7 @@ TEST(CellPartition, NoCellTakesTheLimit) {
     const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
     if (!has_nested_bundles(problem)) continue;
     const BundleTable table(problem);
-    const auto cuts = cut_into_cells(table, problem.num_ranks(), 0, forever);
+    const auto cuts = cut_into_cells(problem, table, {});
     if (cuts.empty()) continue;
     Nanoseconds longest = 0;
     for (const BundleCell& cell : cuts.front()) {
@@ -83,8 +97,8 @@ TEST(CellPartition, NoCellTakesTheLimit) {
       }
       longest = std::max(longest, table.time(level, use));
     }
-    EXPECT_FALSE(cut_into_cells(table, problem.num_ranks(), 0, longest + 1).empty());
-    EXPECT_TRUE(cut_into_cells(table, problem.num_ranks(), 0, 1).empty());
+    EXPECT_FALSE(cut_into_cells(problem, table, {.limit = longest + 1}).empty());
+    EXPECT_TRUE(cut_into_cells(problem, table, {.limit = 1}).empty());
   }
 }
 
@@ -96,7 +110,7 @@ TEST(CellPartition, LongItemsGetAWideCellAndOthersNarrowOnes) {
       resolved(PlanOptions{.context = "dynamic", .keep_groups = KeepGroups::rank}, drawn.topology);
   const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
   ASSERT_TRUE(has_nested_bundles(problem));
-  const auto cuts = cut_into_cells(BundleTable(problem), 8, 0, forever);
+  const auto cuts = cut_into_cells(problem, BundleTable(problem), {});
   ASSERT_FALSE(cuts.empty());
   // Those of 170 have a rank each. Of those of 180 one finds time in the wide cell, the other takes
   // the two ranks that are left.
@@ -106,6 +120,66 @@ TEST(CellPartition, LongItemsGetAWideCellAndOthersNarrowOnes) {
                                             {.ranks = {.first = 6, .size = 1}, .bundles = {2}},
                                             {.ranks = {.first = 7, .size = 1}, .bundles = {3}}};
   EXPECT_EQ(cells, expected);
+}
+
+TEST(CellPartition, ACellThatWaitsForLongItemsIsWider) {
+  Drawn drawn = plain_bundles({{90, 10}, {50, 50}, {50, 50}});
+  drawn.topology.ranks = 4;
+  drawn.cost.context = {{.links = {{.max_ranks = 4, .gb_per_s = 1000}}}};
+  drawn.options =
+      resolved(PlanOptions{.context = "dynamic", .keep_groups = KeepGroups::rank}, drawn.topology);
+  const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+  const BundleTable table(problem);
+  const auto size_of_first = [&](double wait) -> std::int64_t {
+    const auto cuts = cut_into_cells(problem, table, {.wait = wait});
+    for (const BundleCell& cell : cuts.front()) {
+      if (std::count(cell.bundles.begin(), cell.bundles.end(), 0) > 0) return cell.ranks.size;
+    }
+    return 0;
+  };
+  // 100 on a rank each, and one rank is left. Where 90 is waited for three more times, four ranks
+  // are done with all three at 75 + 3 * 22.5, before two are with it alone and the others at 250.
+  EXPECT_EQ(size_of_first(0), 1);
+  EXPECT_EQ(size_of_first(3), 4);
+}
+
+TEST(KeptCells, FillEverySlotByItsShare) {
+  Drawn drawn = plain_bundles({{40, 40, 20, 20, 10, 10}});
+  const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+  const std::vector<BundleCell> cells = {{.ranks = {.first = 0, .size = 1}, .bundles = {0}}};
+  const SlotRange range = slots_of_cells(problem, cells, problem.capacity());
+  EXPECT_EQ(range.fewest, 2);
+  EXPECT_EQ(range.most, 6);
+  const std::vector<double> heights = {1, 4, 2};
+  const auto draft = fill_kept_cells(problem, cells, heights, problem.capacity());
+  ASSERT_TRUE(draft);
+  std::vector<Tokens> tokens;
+  for (const CellDraft::Bin& bin : draft->bins) {
+    Tokens sum = 0;
+    for (const ItemId item : bin.items) sum += problem.tokens(1, item);
+    tokens.push_back(sum);
+  }
+  EXPECT_EQ(tokens, (std::vector<Tokens>{20, 80, 40}));
+  EXPECT_FALSE(fill_kept_cells(problem, cells, std::vector<double>{1}, problem.capacity()));
+}
+
+TEST(KeptCells, PlansOfStagesKeepLongTailsTogether) {
+  // No static size of cells is faster than cells that have their own.
+  for (std::uint64_t seed = 0; seed < num_asked(10); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Batch batch = long_tailed(seed, 24, 8);
+    Topology topology = {.ranks = 16, .capacity = 16'384};
+    topology.pipeline.stages = 4;
+    const CostModel cost = cost_preset("qwen3-8b_h100");
+    PlanOptions options = {.context = "dynamic", .keep_groups = KeepGroups::rank};
+    const StepPlan dynamic = plan_step(batch, topology, cost, options);
+    for (const char* context : {"static:4", "static:8", "static:16"}) {
+      options.context = context;
+      const StepPlan fixed = plan_step(batch, topology, cost, options);
+      if (fixed.microbatches.empty()) continue;
+      EXPECT_LE(dynamic.predicted_step_ns, fixed.predicted_step_ns) << context;
+    }
+  }
 }
 
 TEST(LockStep, ALongItemIsWaitedForOnce) {
@@ -125,8 +199,7 @@ TEST(LockStep, HoldsEveryItemOnceUnderTheCapacity) {
     const Drawn drawn = random_bundles(seed);
     const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
     if (!has_nested_bundles(problem)) continue;
-    for (const auto& cells :
-         cut_into_cells(BundleTable(problem), problem.num_ranks(), 0, forever)) {
+    for (const auto& cells : cut_into_cells(problem, BundleTable(problem), {})) {
       const DraftSlots slots = lock_step(problem, with_items(problem, cells));
       std::set<ItemId> seen;
       for (const auto& slot : slots) {
@@ -150,21 +223,6 @@ TEST(LockStep, HoldsEveryItemOnceUnderTheCapacity) {
       EXPECT_EQ(static_cast<std::int32_t>(seen.size()), problem.num_items());
     }
   }
-}
-
-// Long tails within prompts: the largest of a few are many times the others.
-Batch long_tailed(std::uint64_t seed, std::int32_t num_prompts, std::int32_t num_answers) {
-  Random random(seed);
-  Batch batch;
-  for (std::int32_t p = 0; p < num_prompts; ++p) {
-    batch.group_names.push_back(std::to_string(p));
-    for (std::int32_t a = 0; a < num_answers; ++a) {
-      const Tokens most = random.below(24) == 0 ? 60'000 : random.below(4) == 0 ? 12'000 : 2'000;
-      batch.lengths.push_back(random.between(100, most));
-      batch.groups.emplace_back(p);
-    }
-  }
-  return batch;
 }
 
 TEST(KeptSlots, NoStaticSizeIsFaster) {

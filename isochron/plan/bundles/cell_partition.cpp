@@ -16,20 +16,33 @@ namespace {
 
 class CellCutter {
  public:
-  CellCutter(const BundleTable& table, std::int32_t num_ranks, std::int32_t narrowest)
-      : table_(table), num_ranks_(num_ranks), narrowest_(narrowest) {}
+  CellCutter(const Problem& problem, const BundleTable& table, const CellRule& rule)
+      : table_(table), num_ranks_(problem.num_ranks()), rule_(rule) {
+    if (rule.wait == 0) return;
+    for (std::int32_t level = 0; level < table.num_levels(); ++level) {
+      const PriceId price = problem.cheapest_price(table.size(level));
+      auto& longest = longest_of_.emplace_back();
+      for (BundleId bundle = 0; bundle < table.num_bundles(); ++bundle) {
+        Nanoseconds most = 0;
+        for (const ItemId item : problem.items_of(bundle)) {
+          if (table.fits(level, bundle)) most = std::max(most, problem.item_cost(price, item));
+        }
+        longest.push_back(most);
+      }
+    }
+  }
 
-  std::vector<std::vector<BundleCell>> run(Nanoseconds limit) {
+  std::vector<std::vector<BundleCell>> run() {
     // No time below `least` suffices: a bundle has its cell alone, and all ranks are busy.
     double area = 0;
     Nanoseconds least = 0;
-    Nanoseconds most = limit - 1;
+    Nanoseconds most = rule_.limit - 1;
     for (BundleId bundle = 0; bundle < table_.num_bundles(); ++bundle) {
       double least_area = 0;
-      Nanoseconds shortest = limit;
-      for (std::int32_t level = narrowest_; level < table_.num_levels(); ++level) {
+      Nanoseconds shortest = rule_.limit;
+      for (std::int32_t level = rule_.narrowest; level < table_.num_levels(); ++level) {
         if (!table_.fits(level, bundle)) continue;
-        const Nanoseconds time = table_.time(level, bundle);
+        const Nanoseconds time = time_of(level, table_.use(level, bundle), longest(level, bundle));
         const double here = static_cast<double>(time) * table_.size(level);
         shortest = std::min(shortest, time);
         if (least_area == 0 || here < least_area) least_area = here;
@@ -40,13 +53,13 @@ class CellCutter {
     // Micro-batches that bundles share are counted for each of them.
     least = std::max(least, static_cast<Nanoseconds>(area / num_ranks_ / 2));
     if (least > most || !is_cut(most)) return {};
-    most = longest();
+    most = time_of_all();
     std::vector<Cell> best = cells_;
     while (most - least > most / 512 + 1) {
       const Nanoseconds time = least + (most - least) / 2;
       if (is_cut(time)) {
         best = cells_;
-        most = longest();
+        most = time_of_all();
       } else {
         least = time;
       }
@@ -55,6 +68,7 @@ class CellCutter {
     std::stable_sort(cells_.begin(), cells_.end(),
                      [](const Cell& a, const Cell& b) { return a.level > b.level; });
     std::vector<std::vector<BundleCell>> cuts = {placed_cells()};
+    if (rule_.wait > 0) return cuts;
     even_out();
     std::vector<BundleCell> even = placed_cells();
     if (even != cuts.front()) cuts.push_back(std::move(even));
@@ -65,14 +79,28 @@ class CellCutter {
   struct Cell {
     std::int32_t level = 0;
     BlockUse use;
+    Nanoseconds longest = 0;  // item, where cells wait for it
     std::vector<BundleId> bundles;
   };
 
+  [[nodiscard]] Nanoseconds longest(std::int32_t level, BundleId bundle) const {
+    if (longest_of_.empty()) return 0;
+    return longest_of_[static_cast<std::size_t>(level)][static_cast<std::size_t>(bundle)];
+  }
+
+  [[nodiscard]] Nanoseconds time_of(std::int32_t level, const BlockUse& use,
+                                    Nanoseconds longest_item) const {
+    const Nanoseconds time = table_.time(level, use);
+    if (longest_item == 0) return time;
+    return time + static_cast<Nanoseconds>(rule_.wait * static_cast<double>(longest_item));
+  }
+
   // The first level at which a bundle is done in time; the number of levels if there is none.
   std::int32_t level_within(BundleId bundle, Nanoseconds time) const {
-    std::int32_t level = narrowest_;
+    std::int32_t level = rule_.narrowest;
     while (level < table_.num_levels() &&
-           (!table_.fits(level, bundle) || table_.time(level, bundle) > time)) {
+           (!table_.fits(level, bundle) ||
+            time_of(level, table_.use(level, bundle), longest(level, bundle)) > time)) {
       ++level;
     }
     return level;
@@ -104,17 +132,20 @@ class CellCutter {
       for (auto room = open.lower_bound(table_.use(l, bundle).cost); room != open.end(); ++room) {
         Cell& cell = cells_[room->second];
         const BlockUse use = sum(cell.use, table_.use(l, bundle));
-        if (table_.time(l, use) > time) continue;
+        const Nanoseconds longest_item = std::max(cell.longest, longest(l, bundle));
+        const Nanoseconds taken = time_of(l, use, longest_item);
+        if (taken > time) continue;
         cell.use = use;
+        cell.longest = longest_item;
         cell.bundles.push_back(bundle);
         const std::size_t place = room->second;
         open.erase(room);
-        open.emplace(time - table_.time(l, use), place);
+        open.emplace(time - taken, place);
         return true;
       }
       return false;
     };
-    for (std::size_t level = num_levels; level-- > static_cast<std::size_t>(narrowest_);) {
+    for (std::size_t level = num_levels; level-- > static_cast<std::size_t>(rule_.narrowest);) {
       std::sort(bundles[level].begin(), bundles[level].end());
       const std::int32_t size = table_.size(static_cast<std::int32_t>(level));
       for (const auto& [cost, bundle] : bundles[level]) {
@@ -126,7 +157,8 @@ class CellCutter {
         if (ranks_left < size) return false;
         ranks_left -= size;
         rooms[level].emplace(time, cells_.size());
-        cells_.push_back({.level = static_cast<std::int32_t>(level), .use = {}, .bundles = {}});
+        cells_.push_back(
+            {.level = static_cast<std::int32_t>(level), .use = {}, .longest = 0, .bundles = {}});
         if (!put(level, bundle)) return false;
       }
     }
@@ -272,15 +304,18 @@ class CellCutter {
     b.use = use_b;
   }
 
-  Nanoseconds longest() const {
-    Nanoseconds longest = 0;
-    for (const Cell& cell : cells_) longest = std::max(longest, table_.time(cell.level, cell.use));
-    return longest;
+  Nanoseconds time_of_all() const {
+    Nanoseconds last = 0;
+    for (const Cell& cell : cells_) {
+      last = std::max(last, time_of(cell.level, cell.use, cell.longest));
+    }
+    return last;
   }
 
   const BundleTable& table_;
   std::int32_t num_ranks_;
-  std::int32_t narrowest_;
+  CellRule rule_;
+  std::vector<std::vector<Nanoseconds>> longest_of_;  // by level and bundle; empty: no matter
   std::vector<Cell> cells_;
   double mean_time_ = 0;    // of a cell
   double mean_tokens_ = 0;  // of a rank
@@ -289,10 +324,10 @@ class CellCutter {
 
 }  // namespace
 
-std::vector<std::vector<BundleCell>> cut_into_cells(const BundleTable& table,
-                                                    std::int32_t num_ranks, std::int32_t narrowest,
-                                                    Nanoseconds limit) {
-  return CellCutter(table, num_ranks, narrowest).run(limit);
+std::vector<std::vector<BundleCell>> cut_into_cells(const Problem& problem,
+                                                    const BundleTable& table,
+                                                    const CellRule& rule) {
+  return CellCutter(problem, table, rule).run();
 }
 
 }  // namespace isochron

@@ -116,7 +116,7 @@ DraftSlots search_kept_slots(const Problem& problem, Nanoseconds bound, std::int
     std::vector<BundleCell> last;
     for (std::int32_t level = 0; level < table.num_levels(); ++level) {
       const Nanoseconds limit = best_score.first ? max_total_cost : best_score.second;
-      for (auto& cells : cut_into_cells(table, problem.num_ranks(), level, limit)) {
+      for (auto& cells : cut_into_cells(problem, table, {.narrowest = level, .limit = limit})) {
         if (cells == last) continue;  // no bundle is as narrow as that
         consider(lock_step(problem, items_of(problem, cells)));
         last = std::move(cells);

@@ -21,6 +21,7 @@
 #include "isochron/plan/bundles/kept_slots.h"
 #include "isochron/plan/deal.h"
 #include "isochron/plan/pipelines/cell_search.h"
+#include "isochron/plan/pipelines/kept_cells.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
 #include "isochron/plan/pipelines/pipeline_bubble.h"
 #include "isochron/plan/pipelines/pipeline_grid.h"
@@ -223,9 +224,49 @@ class PipelineSearch {
         is_rough ? num_operations() / (shape_.virtual_ > 1 ? 8 : 16) : num_operations());
   }
 
+  // Cells of several sizes that run whole bundles. A long item passes all stages one after the
+  // other, while the stages of all others work at once.
+  void consider_kept_cells() {
+    const BundleTable table(problem_);
+    const double wait = static_cast<double>(shape_.stages - 1) / shape_.virtual_;
+    std::vector<BundleCell> last;
+    for (std::int32_t level = 0; level < table.num_levels(); ++level) {
+      for (auto& cells : cut_into_cells(
+               problem_, table, {.narrowest = level, .wait = wait, .limit = work_limit()})) {
+        if (cells == last) continue;
+        const auto [fewest, most] = slots_of_cells(problem_, cells, capacity_);
+        const auto middle =
+            static_cast<std::int32_t>(std::sqrt(static_cast<double>(fewest) * most));
+        for (const std::int32_t count : {middle, most}) {
+          consider_kept_cells(cells, (count + multiple_ - 1) / multiple_ * multiple_);
+        }
+        last = std::move(cells);
+      }
+    }
+  }
+
+  void consider_kept_cells(const std::vector<BundleCell>& cells, std::int32_t num_slots) {
+    const auto heights =
+        slot_heights(shape_, problem_.options().pass, problem_.model().forward_share, num_slots, 1);
+    const auto draft = fill_kept_cells(problem_, cells, heights, capacity_);
+    if (!draft) return;
+    Grid grid = improved_grid(problem_, *draft, {.num_slots = num_slots, .capacity = capacity_},
+                              bound_, num_operations() / 4);
+    consider(equalized(std::move(grid.slots)), false);
+  }
+
+  // No cell that works as long as that is done before the best.
+  Nanoseconds work_limit() const {
+    if (best_.empty() || best_excess_ > 0 || problem_.options().pass != Pass::train) {
+      return max_total_cost;
+    }
+    return best_time_ * shape_.stages;
+  }
+
   // Slots of groups of several sizes: those that let no item take longer than some limit.
   void consider_mixed() {
     if (problem_.options().keep_groups == KeepGroups::rank) {
+      if (has_nested_bundles(problem_)) consider_kept_cells();
       consider(equalized(search_kept_slots(problem_, 0, work_)), true);
       return;
     }
