@@ -14,6 +14,7 @@
 #include "isochron/plan/bundles/bundle_bound.h"
 #include "isochron/plan/bundles/bundle_partition.h"
 #include "isochron/plan/bundles/bundle_search.h"
+#include "isochron/plan/bundles/kept_slots.h"
 #include "isochron/plan/equal_search.h"
 #include "isochron/plan/exact.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
@@ -366,12 +367,13 @@ std::unique_ptr<Problem> with_static_size(const StepPlan& plan, const Problem& p
 }
 
 // Whether static sizes are worth a search of their own beside that of groups of any size. In
-// pipelines annealing gets further on few sequences; in steps with free counts the whole effort
-// does, and no static size is ever the faster one.
+// pipelines annealing gets further on few sequences; in steps with free counts, and for bundles
+// in slots, the whole effort does, and no static size is ever the faster one.
 bool are_static_sizes_tried(const StepPlan& plan, const Problem& problem) {
   const PlanOptions& options = plan.options;
   if (context_mode(options.context).kind == ContextMode::Kind::fixed) return false;
   if (plan.topology.pipeline.stages > 1) return is_polished(problem);
+  if (options.sync == Sync::microbatch) return options.keep_groups == KeepGroups::rank;
   return options.counts == Counts::free && options.keep_groups == KeepGroups::none;
 }
 

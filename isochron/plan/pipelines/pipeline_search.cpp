@@ -18,8 +18,8 @@
 
 #include "isochron/core/order.h"
 #include "isochron/plan/baselines.h"
+#include "isochron/plan/bundles/kept_slots.h"
 #include "isochron/plan/deal.h"
-#include "isochron/plan/equal_search.h"
 #include "isochron/plan/pipelines/cell_search.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
 #include "isochron/plan/pipelines/pipeline_bubble.h"
@@ -301,7 +301,7 @@ class PipelineSearch {
 
   std::int64_t num_operations() const {
     // The default for slots that wait for each other counts more work for packing them.
-    return problem_.options().sync == Sync::microbatch ? work_ * 3 : work_ * 8;
+    return problem_.options().sync == Sync::microbatch ? work_ * 3 : work_ * 4;
   }
 
   // Whether a rough time of slots is too long to become the best when they are made properly. Only
