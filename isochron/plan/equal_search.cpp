@@ -29,7 +29,7 @@ DraftSlots search_equal_step(const Problem& problem, Nanoseconds bound, std::int
     const auto dealt = search_partition(problem, bound, work / 4, BlockPacker::Ranks::keep_groups);
     if (dealt) consider(*dealt);
   }
-  const std::int32_t most = consider(search_step(problem, bound, work / 4));
+  const std::int32_t most = consider(search_step(problem, bound, work));
   // Fewer micro-batches cost less and leave less room to balance.
   for (std::int32_t count = most; count >= std::max(1, most - 2); --count) {
     consider(search_step(problem, bound, work / 4, count));

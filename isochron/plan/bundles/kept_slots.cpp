@@ -7,8 +7,8 @@
 #include "isochron/plan/bundles/kept_slots.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -46,17 +46,64 @@ std::vector<DraftGroup> items_of(const Problem& problem, const std::vector<Bundl
   return cells;
 }
 
+// Every bundle on the cell that has the fewest items so far, those of many items first. Nothing if
+// a cell cannot hold one.
+std::optional<std::vector<DraftGroup>> even_counts(const Problem& problem) {
+  const std::int32_t size = problem.sizes().front();
+  const PriceId price = problem.cheapest_price(size);
+  std::vector<BundleId> order(static_cast<std::size_t>(problem.num_bundles()));
+  std::iota(order.begin(), order.end(), 0);
+  const auto fits = [&](BundleId bundle) { return problem.fits(size, bundle); };
+  if (!std::all_of(order.begin(), order.end(), fits)) return std::nullopt;
+  std::stable_sort(order.begin(), order.end(), [&](BundleId a, BundleId b) {
+    return std::pair(problem.items_of(a).size(), problem.cost(price, a)) >
+           std::pair(problem.items_of(b).size(), problem.cost(price, b));
+  });
+  struct Dealt {
+    std::vector<ItemId> items = {};
+    Nanoseconds cost = 0;
+  };
+  std::vector<Dealt> cells(static_cast<std::size_t>(problem.num_ranks() / size));
+  for (const BundleId bundle : order) {
+    Dealt& cell = *std::min_element(cells.begin(), cells.end(), [](const Dealt& a, const Dealt& b) {
+      return std::pair(a.items.size(), a.cost) < std::pair(b.items.size(), b.cost);
+    });
+    const auto items = problem.items_of(bundle);
+    cell.items.insert(cell.items.end(), items.begin(), items.end());
+    cell.cost += problem.cost(price, bundle);
+  }
+  std::vector<DraftGroup> groups;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const RankRange ranks{.first = static_cast<std::int64_t>(i) * size, .size = size};
+    if (problem.price_of(ranks) < 0) return std::nullopt;
+    for (auto& items : first_fit(problem, size, cells[i].items)) {
+      groups.push_back({.ranks = ranks, .items = std::move(items)});
+    }
+  }
+  return groups;
+}
+
 }  // namespace
 
 DraftSlots search_kept_slots(const Problem& problem, Nanoseconds bound, std::int64_t work) {
   const bool is_nested = has_nested_bundles(problem);
   const Draft draft = search_step(problem, bound, is_nested ? work / 8 : work);
+  // Those that leave a rank without work come last where that is an error.
+  const auto score = [&](const DraftSlots& slots) {
+    bool is_short = false;
+    if (problem.options().short_ == Short::error) {
+      DraftSlots filled = slots;
+      equalize(problem, 1, filled);
+      is_short = has_placeholder(filled);
+    }
+    return std::pair(is_short, slots_time(problem, slots));
+  };
   DraftSlots best;
-  Nanoseconds best_time = std::numeric_limits<Nanoseconds>::max();
+  auto best_score = std::pair(true, max_total_cost);
   const auto consider = [&](DraftSlots slots) {
-    const Nanoseconds time = slots_time(problem, slots);
-    if (time < best_time) {
-      best_time = time;
+    const auto found = score(slots);
+    if (found < best_score) {
+      best_score = found;
       best = std::move(slots);
     }
   };
@@ -68,7 +115,8 @@ DraftSlots search_kept_slots(const Problem& problem, Nanoseconds bound, std::int
     const BundleTable table(problem);
     std::vector<BundleCell> last;
     for (std::int32_t level = 0; level < table.num_levels(); ++level) {
-      for (auto& cells : cut_into_cells(table, problem.num_ranks(), level, best_time)) {
+      const Nanoseconds limit = best_score.first ? max_total_cost : best_score.second;
+      for (auto& cells : cut_into_cells(table, problem.num_ranks(), level, limit)) {
         if (cells == last) continue;  // no bundle is as narrow as that
         consider(lock_step(problem, items_of(problem, cells)));
         last = std::move(cells);
@@ -100,6 +148,9 @@ DraftSlots search_kept_slots(const Problem& problem, Nanoseconds bound, std::int
     }
     if (!is_packed) continue;
     consider(sorted_slots(problem, std::move(groups)));
+  }
+  if (best_score.first) {
+    if (auto dealt = even_counts(problem)) consider(sorted_slots(problem, *std::move(dealt)));
   }
   return best;
 }
