@@ -342,7 +342,7 @@ class PipelineSearch {
 
   std::int64_t num_operations() const {
     // The default for slots that wait for each other counts more work for packing them.
-    return problem_.options().sync == Sync::microbatch ? work_ * 3 : work_ * 8;
+    return problem_.options().sync == Sync::microbatch ? work_ * 3 : work_ * 4;
   }
 
   // Whether a rough time of slots is too long to become the best when they are made properly. Only
