@@ -14,6 +14,7 @@
 #include "isochron/plan/bundles/bundle_bound.h"
 #include "isochron/plan/bundles/bundle_partition.h"
 #include "isochron/plan/bundles/bundle_search.h"
+#include "isochron/plan/bundles/kept_slots.h"
 #include "isochron/plan/equal_search.h"
 #include "isochron/plan/exact.h"
 #include "isochron/plan/least_areas.h"
@@ -250,7 +251,9 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanosecon
     consider(search_kept_slots(problem, bound, effort));  // every rank has its own pace, or its own
   }
   if (!is_kept) {
-    consider(search_slots(problem, bound, aligned ? effort / 3 : effort, least).slots);
+    // Beside aligned groups a part of the effort, more of it for few items.
+    const std::int64_t rest = std::max(effort / 3, effort / 3 * 2 - 60 * problem.num_items());
+    consider(search_slots(problem, bound, aligned ? rest : effort, least).slots);
     if (problem.has_speeds()) consider(search_paced_slots(problem, effort).slots);
     const auto coarser = find_coarser(problem);
     if (coarser && equal_count_bound(*coarser) < least) {
@@ -341,12 +344,13 @@ std::unique_ptr<Problem> with_static_size(const StepPlan& plan, const Problem& p
 }
 
 // Whether static sizes are worth a search of their own beside that of groups of any size. In
-// pipelines annealing gets further on few sequences; in steps with free counts the whole effort
-// does, and no static size is ever the faster one.
+// pipelines annealing gets further on few sequences; in steps with free counts, and for bundles
+// in slots, the whole effort does, and no static size is ever the faster one.
 bool are_static_sizes_tried(const StepPlan& plan, const Problem& problem) {
   const PlanOptions& options = plan.options;
   if (context_mode(options.context).kind == ContextMode::Kind::fixed) return false;
   if (plan.topology.pipeline.stages > 1) return is_polished(problem);
+  if (options.sync == Sync::microbatch) return options.keep_groups == KeepGroups::rank;
   return options.counts == Counts::free && options.keep_groups == KeepGroups::none;
 }
 

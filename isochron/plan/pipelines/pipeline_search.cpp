@@ -17,8 +17,8 @@
 
 #include "isochron/core/order.h"
 #include "isochron/plan/baselines.h"
+#include "isochron/plan/bundles/kept_slots.h"
 #include "isochron/plan/deal.h"
-#include "isochron/plan/equal_search.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
 #include "isochron/plan/pipelines/pipeline_grid.h"
 #include "isochron/plan/plan_slots.h"
