@@ -7,8 +7,7 @@
 // arguments:
 //   area    the least areas add up to no more than ranks * T.
 //   slots   a rank with k micro-batches works T - k * fixed at most and holds items of at most k
-//           shares; if u ranks have k or fewer, these do at most the densest u * k shares of the
-//           work, the others pay k + 1 times.
+//           shares: the fewer it has, the denser its work must be, and little is dense.
 //   cover   a bundle that no smallest group runs within T has a micro-batch on a wider group. A
 //           rank runs a micro-batch of the smallest size besides, or all of its time is covered by
 //           such bundles, by others that pay traffic there, or by nothing.
@@ -24,6 +23,7 @@
 #include <vector>
 
 #include "isochron/plan/bounds/bounds.h"
+#include "isochron/plan/bounds/dense_work.h"
 #include "isochron/plan/bounds/share_rule.h"
 
 namespace isochron {
@@ -240,7 +240,7 @@ class StepBound {
     const double shares = sum_at(low).share;
     const auto usual = static_cast<std::int32_t>(shares * (1 - slack) / problem_.num_ranks());
     for (std::int32_t few = std::max(1, usual); few <= usual + 1; ++few) {
-      const double density = critical_density(low, few);
+      const double density = critical_density_at(low, few);
       double dense = 0;
       for (const Load& load : settled_) dense += std::max(0.0, load.work - density * load.share);
       low = smallest(low, [&](Nanoseconds target) { return slots_fit(target, density, dense); });
@@ -265,65 +265,18 @@ class StepBound {
     return sum_at(target).area * (1 - slack) <= speed_ * static_cast<double>(target);
   }
 
-  // The density for which slots_fit() allows the least work, if most ranks have `few` micro-batches
-  // or one more: few * dense = (share of what is as dense) * (what such a rank needs of it).
-  double critical_density(Nanoseconds target, std::int32_t few) const {
-    const auto time = static_cast<double>(target);
-    const double highest = std::max(0.0, time / few - fixed_);
-    const double lowest = std::max(0.0, time / (few + 1) - fixed_);
-    struct Part {
-      double density;
-      double work;
-      double share;
-    };
-    std::vector<Part> parts;  // among which the critical one is
-    double work = 0;          // of what is denser than they are
-    double share = 0;
+  // The density for which slots_fit() allows the least work.
+  double critical_density_at(Nanoseconds target, std::int32_t few) const {
+    std::vector<WorkShare> loads;
     const auto add = [&](const Load& load) {
-      if (load.work == infinite || load.work < lowest * load.share) return;
-      if (load.share <= 0 || load.work > highest * load.share) {
-        work += load.work;
-        share += load.share;
-      } else {
-        parts.push_back({load.work / load.share, load.work, load.share});
-      }
+      if (load.work != infinite) loads.push_back({load.work, load.share});
     };
     for (const Load& load : settled_) add(load);
     for (const std::size_t i : unsettled_) add(load_of(i, target));
-    double best = lowest;
-    std::vector<Part> denser;
-    std::vector<Part> others;
-    while (!parts.empty()) {  // halves, as in a selection
-      const double density = parts[parts.size() / 2].density;
-      Part above{density, work, share};
-      Part equal{density, 0, 0};
-      denser.clear();
-      others.clear();
-      for (const Part& part : parts) {
-        Part& sum = part.density > density ? above : equal;
-        if (part.density > density) denser.push_back(part);
-        if (part.density < density) {
-          others.push_back(part);
-          continue;
-        }
-        sum.work += part.work;
-        sum.share += part.share;
-      }
-      const double need = time - few * (density + fixed_);
-      if (few * (above.work - density * above.share) < (above.share + equal.share) * need) {
-        best = std::max(best, density);
-        parts.swap(denser);
-      } else {
-        work = above.work + equal.work;
-        share = above.share + equal.share;
-        parts.swap(others);
-      }
-    }
-    return best;
+    return critical_density(loads, few, static_cast<double>(target), fixed_);
   }
 
-  // A rank with k micro-batches works time - k * fixed at most, and `density` * k plus what it has
-  // of the `dense` work, that above this density. `dense` comes with that of the settled bundles.
+  // `dense` comes with that of the settled bundles.
   bool slots_fit(Nanoseconds target, double density, double dense) const {
     double work = settled_sum_.work;
     for (const std::size_t i : unsettled_) {
@@ -332,27 +285,8 @@ class StepBound {
       work += load.work;
       dense += std::max(0.0, load.work - density * load.share);
     }
-    return work * (1 - slack) <= most_work(static_cast<double>(target), density, dense);
-  }
-
-  // Dense work goes where a rank needs least of it to do with one micro-batch less.
-  double most_work(double time, double density, double dense) const {
-    const double ranks = problem_.num_ranks();
-    const double step = density + fixed_;
-    const double few = std::floor(time / step);
-    const double limit = ranks * std::max(0.0, time - fixed_);  // with one each
-    if (few < 1) return limit;
-    const double need = time - few * step;  // for `few`: the next one less needs a step more
-    const double usual = std::max(few * density, time - (few + 1) * fixed_);
-    const double gain = time - few * fixed_ - usual;
-    if (dense < ranks * need) {
-      const double rest = std::fmod(dense, need);
-      return ranks * usual + (dense - rest) / need * gain + std::max(0.0, rest - (need - gain));
-    }
-    const double more = dense - ranks * need;
-    const double rest = std::fmod(more, step);
-    return std::min(limit, ranks * (usual + gain) + (more - rest) / step * fixed_ +
-                               std::max(0.0, rest - density));
+    return work * (1 - slack) <=
+           most_work(problem_.num_ranks(), static_cast<double>(target), fixed_, density, dense);
   }
 
   // All ranks have as many micro-batches as all shares take on average, or more.
