@@ -72,7 +72,7 @@ class SlotSearch {
     improve(work);
     // Groups of one rank fit wherever ranks idle.
     if (later > 0 && (places_.is_simple() || problem_.sizes().front() == 1)) {
-      constexpr std::int64_t num_moves = 2;  // for the price of one unit of work
+      const std::int64_t num_moves = has_few_items() ? 2 : 1;  // for a unit of work
       consider(anneal_slots(items_, slots_, good_enough(), num_moves * later));
     }
     return draft();
@@ -97,7 +97,7 @@ class SlotSearch {
   }
 
   // What is affordable, and gets far from a poor start.
-  bool has_few_items() const { return problem_.num_items() <= 512; }
+  bool has_few_items() const { return problem_.num_items() <= 256; }
 
   bool has_many_slots() const {
     return are_many(std::ceil(items_.total_area() / problem_.num_ranks() / full_time()));

@@ -139,9 +139,11 @@ TightSlots::Trial TightSlots::foreseen_slot(const State& state, const TightRecip
     const bool is_first = best == 0;
     Trial trial = try_slot(state, is_first ? recipe : sketch, length, work);
     if (is_first && share_of(trial) >= good_share) return trial;
+    double waste = waste_of(trial);
+    if (waste >= least) continue;
     State rest = state;
     remove(trial, recipe.base, rest);
-    const double waste = waste_of(trial) + waste_ahead(std::move(rest), sketch, work);
+    waste += waste_ahead(std::move(rest), sketch, least - waste, work);
     if (waste < least) {
       least = waste;
       best = length;
@@ -150,13 +152,15 @@ TightSlots::Trial TightSlots::foreseen_slot(const State& state, const TightRecip
   return try_slot(state, recipe, best, work);
 }
 
-// What slots waste that follow, up to the first good one, and about what the others do.
-double TightSlots::waste_ahead(State state, const TightRecipe& recipe, std::int64_t& work) const {
+// What slots waste that follow, up to the first good one, and about what the others do. Ends early
+// if it is more than `most`.
+double TightSlots::waste_ahead(State state, const TightRecipe& recipe, double most,
+                               std::int64_t& work) const {
   constexpr int most_slots = 2;
   constexpr double good_share = 0.98;
   constexpr double usual_waste = 0.01;
   double waste = 0;
-  for (int i = 0; i < most_slots && state.num_wide > 0; ++i) {
+  for (int i = 0; i < most_slots && state.num_wide > 0 && waste < most; ++i) {
     const Trial trial = fullest_slot(state, recipe, work);
     waste += waste_of(trial);
     if (share_of(trial) >= good_share) {
@@ -215,6 +219,9 @@ std::vector<Nanoseconds> TightSlots::all_lengths(const State& state,
 std::vector<TightSlots::Entry> TightSlots::widened(const State& state, std::size_t base,
                                                    Nanoseconds length, std::size_t end) const {
   std::vector<Entry> result;
+  // More than the slot has ranks for would wait for another one.
+  end = std::min(end, static_cast<std::size_t>(problem_.num_ranks()));
+  result.reserve(end);
   for (std::size_t i = 0; i < end; ++i) {
     const std::int32_t position = state.longest[i].position;
     const ItemId item = state.pool.item(position);

@@ -68,7 +68,7 @@ class TightSlots {
   Trial next_slot(const State& state, const TightRecipe& recipe, std::int64_t& work) const;
   Trial fullest_slot(const State& state, const TightRecipe& recipe, std::int64_t& work) const;
   Trial foreseen_slot(const State& state, const TightRecipe& recipe, std::int64_t& work) const;
-  double waste_ahead(State state, const TightRecipe& recipe, std::int64_t& work) const;
+  double waste_ahead(State state, const TightRecipe& recipe, double most, std::int64_t& work) const;
   double share_of(const Trial& trial) const;
   double waste_of(const Trial& trial) const;
   std::vector<Nanoseconds> own_lengths(const State& state, const TightRecipe& recipe) const;
