@@ -12,6 +12,9 @@
 //   cover   a bundle that no smallest group runs within T has a micro-batch on a wider group. A
 //           rank runs a micro-batch of the smallest size besides, or all of its time is covered by
 //           such bundles, by others that pay traffic there, or by nothing.
+// With equal counts a fourth:
+//   counts  every rank pays for as many micro-batches as the shares take on average, rounded up,
+//           also the ranks of the slowest bundle.
 
 #include <algorithm>
 #include <cmath>
@@ -41,8 +44,9 @@ struct Option {
 
 class StepBound {
  public:
-  explicit StepBound(const Problem& problem)
+  StepBound(const Problem& problem, Counts counts)
       : problem_(problem),
+        has_equal_counts_(counts == Counts::equal),
         fixed_(static_cast<double>(problem.microbatch())),
         is_plain_(problem.num_bundles() == problem.num_items()) {
     if (problem.has_speeds()) {
@@ -235,14 +239,15 @@ class StepBound {
     if (problem_.has_speeds()) return low;
     const double shares = sum_at(low).share;
     const auto usual = static_cast<std::int32_t>(shares * (1 - slack) / problem_.num_ranks());
-    for (std::int32_t few = usual; few <= usual + 1; ++few) {
-      const double density = few == 0 ? 0 : critical_density(low, few);
+    for (std::int32_t few = std::max(1, usual); few <= usual + 1; ++few) {
+      const double density = critical_density(low, few);
       double dense = 0;
       for (const Load& load : settled_) dense += std::max(0.0, load.work - density * load.share);
-      low =
-          smallest(low, [&](Nanoseconds target) { return slots_fit(target, few, density, dense); });
+      low = smallest(low, [&](Nanoseconds target) { return slots_fit(target, density, dense); });
     }
-    return smallest(low, [&](Nanoseconds target) { return cover_fits(target); });
+    low = smallest(low, [&](Nanoseconds target) { return cover_fits(target); });
+    if (!has_equal_counts_) return low;
+    return smallest(low, [&](Nanoseconds target) { return counts_fit(target); });
   }
 
   Load sum_at(Nanoseconds target) const {
@@ -260,37 +265,66 @@ class StepBound {
     return sum_at(target).area * (1 - slack) <= speed_ * static_cast<double>(target);
   }
 
-  // The work per share that u * few shares end at, for the u that allows the most work: where one
-  // more rank with few micro-batches gains nothing, or where all ranks have few.
+  // The density for which slots_fit() allows the least work, if most ranks have `few` micro-batches
+  // or one more: few * dense = (share of what is as dense) * (what such a rank needs of it).
   double critical_density(Nanoseconds target, std::int32_t few) const {
-    const double even = std::max(0.0, (static_cast<double>(target) - (few + 1) * fixed_) / few);
-    const double all = static_cast<double>(problem_.num_ranks()) * few;
-    std::vector<Load> dense;
-    double shares = 0;
+    const auto time = static_cast<double>(target);
+    const double highest = std::max(0.0, time / few - fixed_);
+    const double lowest = std::max(0.0, time / (few + 1) - fixed_);
+    struct Part {
+      double density;
+      double work;
+      double share;
+    };
+    std::vector<Part> parts;  // among which the critical one is
+    double work = 0;          // of what is denser than they are
+    double share = 0;
     const auto add = [&](const Load& load) {
-      if (load.share <= 0 || load.work == infinite || load.work < even * load.share) return;
-      dense.push_back(load);
-      shares += load.share;
+      if (load.work == infinite || load.work < lowest * load.share) return;
+      if (load.share <= 0 || load.work > highest * load.share) {
+        work += load.work;
+        share += load.share;
+      } else {
+        parts.push_back({load.work / load.share, load.work, load.share});
+      }
     };
     for (const Load& load : settled_) add(load);
     for (const std::size_t i : unsettled_) add(load_of(i, target));
-    if (shares < all) return even;
-    std::sort(dense.begin(), dense.end(),
-              [](const Load& a, const Load& b) { return a.work * b.share > b.work * a.share; });
-    double sum = 0;
-    for (const Load& load : dense) {
-      sum += load.share;
-      if (sum >= all) return load.work / load.share;
+    double best = lowest;
+    std::vector<Part> denser;
+    std::vector<Part> others;
+    while (!parts.empty()) {  // halves, as in a selection
+      const double density = parts[parts.size() / 2].density;
+      Part above{density, work, share};
+      Part equal{density, 0, 0};
+      denser.clear();
+      others.clear();
+      for (const Part& part : parts) {
+        Part& sum = part.density > density ? above : equal;
+        if (part.density > density) denser.push_back(part);
+        if (part.density < density) {
+          others.push_back(part);
+          continue;
+        }
+        sum.work += part.work;
+        sum.share += part.share;
+      }
+      const double need = time - few * (density + fixed_);
+      if (few * (above.work - density * above.share) < (above.share + equal.share) * need) {
+        best = std::max(best, density);
+        parts.swap(denser);
+      } else {
+        work = above.work + equal.work;
+        share = above.share + equal.share;
+        parts.swap(others);
+      }
     }
-    return even;
+    return best;
   }
 
-  // Shares of v do at most density * v + dense of the work: the fractional knapsack's dual. `dense`
-  // comes with that of the settled bundles.
-  bool slots_fit(Nanoseconds target, std::int32_t few, double density, double dense) const {
-    const double time = static_cast<double>(target);
-    const double ranks = problem_.num_ranks();
-    const double many_work = std::max(0.0, time - (few + 1) * fixed_);
+  // A rank with k micro-batches works time - k * fixed at most, and `density` * k plus what it has
+  // of the `dense` work, that above this density. `dense` comes with that of the settled bundles.
+  bool slots_fit(Nanoseconds target, double density, double dense) const {
     double work = settled_sum_.work;
     for (const std::size_t i : unsettled_) {
       const Load load = load_of(i, target);
@@ -298,19 +332,39 @@ class StepBound {
       work += load.work;
       dense += std::max(0.0, load.work - density * load.share);
     }
-    if (few == 0) dense = 0;
-    const double few_time = std::max(0.0, time - fixed_);
-    const double few_dense = density * few;
-    // min(u * few_time, u * few_dense + dense) + (ranks - u) * many_work, at its largest u.
-    const auto most_at = [&](double u) {
-      return std::min(u * few_time, u * few_dense + dense) + (ranks - u) * many_work;
-    };
-    double most = std::max(most_at(0), most_at(ranks));
-    if (few_time > few_dense) {
-      const double meet = std::min(ranks, dense / (few_time - few_dense));
-      most = std::max({most, most_at(std::floor(meet)), most_at(std::min(ranks, std::ceil(meet)))});
+    return work * (1 - slack) <= most_work(static_cast<double>(target), density, dense);
+  }
+
+  // Dense work goes where a rank needs least of it to do with one micro-batch less.
+  double most_work(double time, double density, double dense) const {
+    const double ranks = problem_.num_ranks();
+    const double step = density + fixed_;
+    const double few = std::floor(time / step);
+    const double limit = ranks * std::max(0.0, time - fixed_);  // with one each
+    if (few < 1) return limit;
+    const double need = time - few * step;  // for `few`: the next one less needs a step more
+    const double usual = std::max(few * density, time - (few + 1) * fixed_);
+    const double gain = time - few * fixed_ - usual;
+    if (dense < ranks * need) {
+      const double rest = std::fmod(dense, need);
+      return ranks * usual + (dense - rest) / need * gain + std::max(0.0, rest - (need - gain));
     }
-    return work * (1 - slack) <= most;
+    const double more = dense - ranks * need;
+    const double rest = std::fmod(more, step);
+    return std::min(limit, ranks * (usual + gain) + (more - rest) / step * fixed_ +
+                               std::max(0.0, rest - density));
+  }
+
+  // All ranks have as many micro-batches as all shares take on average, or more.
+  bool counts_fit(Nanoseconds target) const {
+    const double ranks = problem_.num_ranks();
+    const double share = sum_at(target).share;
+    if (share == infinite) return false;
+    const double others = std::max(0.0, std::ceil(share / ranks * (1 - slack)) - 1) * fixed_;
+    const double left = static_cast<double>(target) - others;  // for the slowest, beside the others
+    if (left < static_cast<double>(item_)) return false;
+    const double work = sum_at(static_cast<Nanoseconds>(std::ceil(left))).work;
+    return work * (1 - slack) <= ranks * (left - fixed_);
   }
 
   bool cover_fits(Nanoseconds target) const {
@@ -430,6 +484,7 @@ class StepBound {
   }
 
   const Problem& problem_;
+  bool has_equal_counts_;
   double fixed_;
   bool is_plain_;     // every bundle is one item
   double speed_ = 0;  // of all ranks
@@ -447,6 +502,10 @@ class StepBound {
 
 }  // namespace
 
-Nanoseconds step_bound(const Problem& problem) { return StepBound(problem).bound(); }
+Nanoseconds step_bound(const Problem& problem) { return StepBound(problem, Counts::free).bound(); }
+
+Nanoseconds equal_step_bound(const Problem& problem) {
+  return StepBound(problem, Counts::equal).bound();
+}
 
 }  // namespace isochron

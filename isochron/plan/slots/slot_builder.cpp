@@ -113,15 +113,14 @@ std::vector<PackedSlot> SlotBuilder::arrange(std::vector<PackedGroup> groups) co
   std::iota(rest.begin(), rest.end(), 0);
   while (!rest.empty()) {
     PackedSlot slot;
-    std::int32_t room = problem_.num_ranks();
+    SlotRoom room(places_, problem_.num_ranks());
     std::vector<std::int32_t> later;
     for (const std::int32_t index : rest) {
       PackedGroup& group = groups[static_cast<std::size_t>(index)];
-      if (group.size > room || (!places_.is_simple() && !places_.holds(slot.groups, group))) {
+      if (!room.take(group.size)) {
         later.push_back(index);
         continue;
       }
-      room -= group.size;
       slot.time = std::max(slot.time, group.time);
       slot.groups.push_back(std::move(group));
     }
@@ -284,8 +283,18 @@ void SlotBuilder::spread(std::vector<PackedSlot>& slots, const std::vector<ItemI
   std::vector<PackedSlot> best;
   Nanoseconds best_time = never;
   const Units units{.costs = costs, .tokens = tokens, .sizes = sequences};
+  // What all of it takes at least, without the fixed part of further slots.
+  double least = static_cast<double>(total_time(slots));
+  double rest = static_cast<double>(std::accumulate(costs.begin(), costs.end(), Nanoseconds{0}));
+  for (const std::size_t s : beside) {
+    rest -=
+        static_cast<double>(std::max<Nanoseconds>(0, slots[s].time - items_.fixed(recipe.base)));
+  }
+  least += std::max(0.0, rest * size / problem_.num_ranks());
   for (std::int32_t m = fewest; m < fewest + (recipe.is_quick ? 2 : 3); ++m) {
     if (recipe.is_quick && best_time != never) break;
+    const double shortest = least + static_cast<double>(m * items_.fixed(recipe.base));
+    if (static_cast<double>(best_time) <= shortest * (1 + 0x1p-13)) break;
     const std::int32_t bins = num_beside + m * cells;
     std::optional<BinOf> bin_of;
     if (recipe.is_quick) {

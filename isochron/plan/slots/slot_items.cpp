@@ -13,7 +13,8 @@ Nanoseconds total_time(const std::vector<PackedSlot>& slots) {
   return sum;
 }
 
-SlotItems::SlotItems(const Problem& problem) : problem_(problem) {
+SlotItems::SlotItems(const Problem& problem, std::int32_t block)
+    : problem_(problem), block_(block) {
   const auto sizes = problem.sizes();
   for (const std::int32_t size : sizes) prices_.push_back(problem.cheapest_price(size));
   const auto count = static_cast<std::size_t>(problem.num_items());
@@ -21,12 +22,28 @@ SlotItems::SlotItems(const Problem& problem) : problem_(problem) {
   smallest_.resize(count);
   least_area_.resize(count);
   dearest_.resize(count);
+  position_.resize(count);
+  std::vector<Nanoseconds> costs(count);  // on the smallest groups of all
+  for (std::size_t i = 0; i < count; ++i) {
+    costs[i] = problem.cost(prices_.front(), static_cast<ItemId>(i));
+  }
   std::iota(dearest_.begin(), dearest_.end(), 0);
+  std::sort(dearest_.begin(), dearest_.end(), [&](ItemId a, ItemId b) {
+    return std::pair(-costs[static_cast<std::size_t>(a)], a) <
+           std::pair(-costs[static_cast<std::size_t>(b)], b);
+  });
+  for (std::size_t i = 0; i < count; ++i) {
+    position_[static_cast<std::size_t>(dearest_[i])] = static_cast<std::int32_t>(i);
+  }
   lightest_ = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < count; ++i) {
     const auto item = static_cast<ItemId>(i);
     std::size_t place = 0;
-    while (!problem.item_fits(sizes[place], item)) ++place;
+    while (place < sizes.size() && !fits(place, item)) ++place;
+    if (place == sizes.size()) {  // only groups hold it that are not used otherwise
+      place = 0;
+      while (!problem.item_fits(sizes[place], item)) ++place;
+    }
     smallest_[i] = static_cast<std::int32_t>(place);
     const double area = static_cast<double>(cost(place, item)) * sizes[place];
     const auto item_tokens = static_cast<double>(tokens(place, item));
@@ -35,13 +52,17 @@ SlotItems::SlotItems(const Problem& problem) : problem_(problem) {
     total_tokens_ += item_tokens;
     lightest_ = std::min(lightest_, area / item_tokens);
   }
-  std::sort(dearest_.begin(), dearest_.end(), [&](ItemId a, ItemId b) {
-    return std::pair(-cost(0, a), a) < std::pair(-cost(0, b), b);
-  });
-  position_.resize(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    position_[static_cast<std::size_t>(dearest_[i])] = static_cast<std::int32_t>(i);
-  }
+}
+
+bool SlotItems::fits(std::size_t place, ItemId item) const {
+  const std::int32_t size = problem_.sizes()[place];
+  return (block_ == 0 || size > block_ || block_ % size == 0) && problem_.item_fits(size, item);
+}
+
+SlotItems::Known SlotItems::find(std::size_t place, std::int32_t position) const {
+  const ItemId item = dearest_[static_cast<std::size_t>(position)];
+  return {.cost = problem_.cost(prices_[place], item),
+          .tokens = problem_.tokens(problem_.sizes()[place], item)};
 }
 
 std::size_t SlotItems::smallest_from(std::size_t base, ItemId item) const {
@@ -49,7 +70,7 @@ std::size_t SlotItems::smallest_from(std::size_t base, ItemId item) const {
   if (base <= place) return place;
   place = base;
   // What fits a size may not fit the next, which pads more.
-  while (place < prices_.size() && !problem_.item_fits(problem_.sizes()[place], item)) ++place;
+  while (place < prices_.size() && !fits(place, item)) ++place;
   return place;
 }
 
@@ -58,7 +79,7 @@ std::size_t SlotItems::smallest_within(std::size_t base, Nanoseconds limit, Item
   std::size_t best = smallest_from(base, item);
   Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
   for (std::size_t place = best; place < sizes.size() && least > limit; ++place) {
-    if (!problem_.item_fits(sizes[place], item)) continue;
+    if (!fits(place, item)) continue;
     const Nanoseconds time = cost(place, item) + fixed(place);
     if (time < least) {
       least = time;

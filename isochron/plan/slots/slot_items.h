@@ -30,7 +30,34 @@ struct PackedSlot {
 // bundle and fits some size. A place is that of a size in sizes().
 class SlotItems {
  public:
-  explicit SlotItems(const Problem& problem);
+  // Of an item on a group of some size, at the cheapest place of that size.
+  struct Known {
+    Nanoseconds cost = -1;  // -1: not known
+    Tokens tokens = 0;      // padded
+  };
+
+  // All items on groups of one size, by their position in dearest().
+  class Row {
+   public:
+    const Known& operator[](std::int32_t position) const {
+      Known& known = known_[position];
+      if (known.cost < 0) known = items_.find(place_, position);
+      return known;
+    }
+
+   private:
+    friend class SlotItems;
+    Row(const SlotItems& items, std::size_t place, Known* known)
+        : items_(items), place_(place), known_(known) {}
+
+    const SlotItems& items_;
+    std::size_t place_;
+    Known* known_;
+  };
+
+  // With a block, no group smaller than it has a size that does not divide it: what such groups
+  // leave of a block is of little use to others.
+  explicit SlotItems(const Problem& problem, std::int32_t block = 0);
 
   [[nodiscard]] const Problem& problem() const { return problem_; }
   [[nodiscard]] std::size_t num_places() const { return prices_.size(); }
@@ -50,6 +77,11 @@ class SlotItems {
   // The least cost of a token.
   [[nodiscard]] double lightest() const { return lightest_; }
 
+  [[nodiscard]] Row row(std::size_t place) const {
+    std::vector<Known>& known = known_[place];
+    if (known.empty()) known.resize(dearest_.size());
+    return {*this, place, known.data()};
+  }
   [[nodiscard]] Nanoseconds cost(std::size_t place, ItemId item) const {
     return known(place, item).cost;
   }
@@ -60,6 +92,8 @@ class SlotItems {
   [[nodiscard]] Nanoseconds fixed(std::size_t place) const {
     return problem_.price(prices_[place]).fixed;
   }
+  // Whether groups of this place are used, and hold the item.
+  [[nodiscard]] bool fits(std::size_t place, ItemId item) const;
   [[nodiscard]] std::size_t smallest(ItemId item) const {
     return static_cast<std::size_t>(smallest_[static_cast<std::size_t>(item)]);
   }
@@ -77,26 +111,17 @@ class SlotItems {
   void put(PackedGroup& group, ItemId item) const;
 
  private:
-  struct Known {
-    Nanoseconds cost = -1;  // -1: not known
-    Tokens tokens = 0;
-  };
+  [[nodiscard]] Known find(std::size_t place, std::int32_t position) const;
 
   // Asked so often that it is kept close by.
   [[nodiscard]] const Known& known(std::size_t place, ItemId item) const {
-    std::vector<Known>& row = known_[place];
-    if (row.empty()) row.resize(smallest_.size());
-    Known& result = row[static_cast<std::size_t>(item)];
-    if (result.cost < 0) {
-      result = {.cost = problem_.cost(prices_[place], item),
-                .tokens = problem_.tokens(problem_.sizes()[place], item)};
-    }
-    return result;
+    return row(place)[position(item)];
   }
 
   const Problem& problem_;
+  std::int32_t block_;                             // 0: none
   std::vector<PriceId> prices_;                    // of each size, at its cheapest place
-  mutable std::vector<std::vector<Known>> known_;  // by place and item
+  mutable std::vector<std::vector<Known>> known_;  // by place and position
   std::vector<std::int32_t> smallest_;  // place in sizes() of the smallest that holds an item
   std::vector<double> least_area_;      // of each item, on that size
   std::vector<ItemId> dearest_;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <utility>
 
@@ -62,23 +63,34 @@ std::vector<Nanoseconds> promising_limits(const SlotItems& items, const std::vec
                                           std::size_t count) {
   constexpr std::size_t most_items = 8;
   const Estimate estimate(items, work);
+  double least = std::numeric_limits<double>::infinity();
   std::vector<std::pair<double, Nanoseconds>> found;
   for (std::size_t i = 0; i < std::min(most_items, work.size()); ++i) {
     const ItemId item = work[i];
     Nanoseconds last = std::numeric_limits<Nanoseconds>::max();
     for (auto place = items.smallest(item); place < items.num_places(); ++place) {
-      if (!items.problem().item_fits(items.problem().sizes()[place], item)) continue;
+      if (!items.fits(place, item)) continue;
       const Nanoseconds limit = items.cost(place, item) + items.fixed(place);
       if (limit > last - last / 32) continue;  // of groups of any size, some are enough
       last = limit;
+      if (static_cast<double>(limit) > 1.5 * least) continue;  // it takes that much and more
       const double time = estimate(limit);
+      if (time >= 0) least = std::min(least, time);
       if (time >= 0) found.emplace_back(time, limit);
     }
   }
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
+  // Groups of any size have limits of every length.
+  const Nanoseconds closest = items.problem().is_aligned() ? 512 : 64;
   std::vector<Nanoseconds> limits;
-  for (std::size_t i = 0; i < std::min(count, found.size()); ++i) limits.push_back(found[i].second);
+  for (std::size_t i = 0; i < found.size() && limits.size() < count; ++i) {
+    const Nanoseconds limit = found[i].second;
+    const bool is_near = std::any_of(limits.begin(), limits.end(), [&](Nanoseconds other) {
+      return std::abs(other - limit) < limit / closest;
+    });
+    if (!is_near) limits.push_back(limit);
+  }
   return limits;
 }
 

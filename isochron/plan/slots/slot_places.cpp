@@ -20,6 +20,13 @@ bool fits_by_sum(const Problem& problem) {
   return problem.num_ranks() % sizes.back() == 0;
 }
 
+std::vector<std::int32_t> sizes_of(const PackedSlot& slot) {
+  std::vector<std::int32_t> sizes;
+  sizes.reserve(slot.groups.size());
+  for (const PackedGroup& group : slot.groups) sizes.push_back(group.size);
+  return sizes;
+}
+
 }  // namespace
 
 SlotPlaces::SlotPlaces(const Problem& problem)
@@ -41,26 +48,38 @@ std::vector<std::int32_t> SlotPlaces::find(const std::vector<std::int32_t>& size
                    [&](std::size_t a, std::size_t b) { return sizes[a] > sizes[b]; });
   std::vector<bool> is_taken(static_cast<std::size_t>(problem_.num_ranks()), false);
   std::vector<std::int32_t> places(sizes.size(), -1);
+  std::int32_t last_size = 0;
+  std::int32_t next = 0;  // no cheapest place of this size is free before it
   for (const std::size_t i : order) {
     const std::int32_t size = sizes[i];
     const std::int32_t step = problem_.first_step(size);
+    if (size != last_size) next = 0;
+    last_size = size;
+    const Nanoseconds cheapest = problem_.price(problem_.cheapest_price(size)).fixed;
+    // The fixed part tells the link: the first place with the cheapest one that is free.
     std::int32_t best = -1;
     Nanoseconds best_fixed = std::numeric_limits<Nanoseconds>::max();
-    for (std::int32_t first = 0; first + size <= problem_.num_ranks(); first += step) {
-      bool is_free = true;
-      for (std::int32_t r = first; r < first + size && is_free; ++r) {
-        is_free = !is_taken[static_cast<std::size_t>(r)];
+    const auto look = [&](std::int32_t from) {
+      for (std::int32_t first = from; first + size <= problem_.num_ranks(); first += step) {
+        bool is_free = true;
+        for (std::int32_t r = first; r < first + size && is_free; ++r) {
+          is_free = !is_taken[static_cast<std::size_t>(r)];
+        }
+        if (!is_free) continue;
+        const PriceId price = problem_.price_of({.first = first, .size = size});
+        if (price < 0) continue;
+        if (problem_.price(price).fixed < best_fixed) {
+          best = first;
+          best_fixed = problem_.price(price).fixed;
+        }
+        if (best_fixed == cheapest) {
+          next = best + step;
+          return;
+        }
       }
-      if (!is_free) continue;
-      const PriceId price = problem_.price_of({.first = first, .size = size});
-      if (price < 0) continue;
-      // The fixed part tells the link; the first place with the cheapest one.
-      if (problem_.price(price).fixed < best_fixed) {
-        best = first;
-        best_fixed = problem_.price(price).fixed;
-      }
-      if (best_fixed == problem_.price(problem_.cheapest_price(size)).fixed) break;
-    }
+    };
+    look(next);
+    if (best_fixed != cheapest && next > 0) look(0);
     if (best < 0) return places_in_row(sizes, order);
     places[i] = best;
     for (std::int32_t r = best; r < best + size; ++r) is_taken[static_cast<std::size_t>(r)] = true;
@@ -68,16 +87,8 @@ std::vector<std::int32_t> SlotPlaces::find(const std::vector<std::int32_t>& size
   return places;
 }
 
-bool SlotPlaces::holds(const std::vector<PackedGroup>& groups, const PackedGroup& more) const {
-  std::vector<std::int32_t> sizes;
-  for (const PackedGroup& group : groups) sizes.push_back(group.size);
-  sizes.push_back(more.size);
-  return !find(sizes).empty();
-}
-
 std::pair<std::vector<DraftGroup>, Nanoseconds> SlotPlaces::placed(const PackedSlot& slot) const {
-  std::vector<std::int32_t> sizes;
-  for (const PackedGroup& group : slot.groups) sizes.push_back(group.size);
+  const std::vector<std::int32_t> sizes = sizes_of(slot);
   const std::vector<std::int32_t> places = find(sizes);
   std::vector<DraftGroup> groups;
   Nanoseconds slowest = 0;
@@ -91,7 +102,23 @@ std::pair<std::vector<DraftGroup>, Nanoseconds> SlotPlaces::placed(const PackedS
 
 void SlotPlaces::settle(std::vector<PackedSlot>& slots) const {
   if (is_alike_) return;
-  for (PackedSlot& slot : slots) slot.time = placed(slot).second;
+  const bool is_one_price = !problem_.has_speeds() && problem_.model().context.size() == 1;
+  for (PackedSlot& slot : slots) {
+    if (!is_one_price) {
+      slot.time = placed(slot).second;
+      continue;
+    }
+    // Groups at the cheapest place of their size take what they were packed for.
+    const std::vector<std::int32_t> places = find(sizes_of(slot));
+    slot.time = 0;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const PackedGroup& group = slot.groups[i];
+      const RankRange ranks{.first = places[i], .size = group.size};
+      const bool is_cheapest = problem_.price_of(ranks) == problem_.cheapest_price(group.size);
+      slot.time =
+          std::max(slot.time, is_cheapest ? group.time : problem_.group_cost(ranks, group.items));
+    }
+  }
 }
 
 SlotRoom::SlotRoom(const SlotPlaces& places, std::int32_t num_ranks)

@@ -25,9 +25,6 @@ class SlotPlaces {
   // if no group may cross it.
   [[nodiscard]] std::int32_t block() const { return block_; }
 
-  // Whether one more group has a place beside those of a slot.
-  [[nodiscard]] bool holds(const std::vector<PackedGroup>& groups, const PackedGroup& more) const;
-
   // The groups of a slot on their ranks, and what the slowest takes there.
   [[nodiscard]] std::pair<std::vector<DraftGroup>, Nanoseconds> placed(
       const PackedSlot& slot) const;

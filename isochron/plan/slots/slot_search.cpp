@@ -9,6 +9,7 @@
 #include <span>
 
 #include "isochron/core/random.h"
+#include "isochron/plan/slots/slot_anneal.h"
 #include "isochron/plan/slots/slot_builder.h"
 #include "isochron/plan/slots/slot_limits.h"
 #include "isochron/plan/slots/tight_slots.h"
@@ -21,13 +22,30 @@ constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max();
 
 using Idle = SlotRecipe::Idle;
 
+// Long items set the pace of their slots; with many slots that is all there is to choose.
+bool are_many(double num_slots) { return num_slots > 6; }
+
+// The block whose ranks groups share without a rest, where there are many of them to fill, in many
+// slots; 0: none.
+std::int32_t block_to_fill(const Problem& problem) {
+  const std::int32_t block = SlotPlaces(problem).block();
+  if (block == 0 || problem.num_ranks() < 4 * block) return 0;
+  double tokens = 0;
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    tokens += static_cast<double>(problem.tokens(problem.sizes().front(), item));
+  }
+  const double room = problem.num_ranks() * static_cast<double>(problem.capacity());
+  return are_many(std::ceil(tokens / room)) ? block : 0;
+}
+
 class SlotSearch {
  public:
-  SlotSearch(const Problem& problem, Nanoseconds bound, Nanoseconds known = never)
+  SlotSearch(const Problem& problem, Nanoseconds bound, Nanoseconds known = never,
+             std::int32_t block = 0)
       : problem_(problem),
         bound_(bound),
         known_(known),
-        items_(problem),
+        items_(problem, block),
         places_(problem),
         builder_(items_, places_),
         tight_(items_, places_, builder_) {}
@@ -45,8 +63,18 @@ class SlotSearch {
   }
 
   SlotDraft run(std::int64_t work) {
+    const std::int64_t half = work / 2;
     start(work);
-    if (time_ <= most()) improve(work);
+    if (slots_.empty() || (time_ > most() && !has_few_items())) return draft();
+    if (has_few_items()) work = std::max(work, half);
+    const std::int64_t later = work / 4 * 3;
+    work -= later;
+    improve(work);
+    // Groups of one rank fit wherever ranks idle.
+    if (later > 0 && (places_.is_simple() || problem_.sizes().front() == 1)) {
+      constexpr std::int64_t num_moves = 2;  // for the price of one unit of work
+      consider(anneal_slots(items_, slots_, good_enough(), num_moves * later));
+    }
     return draft();
   }
 
@@ -68,9 +96,11 @@ class SlotSearch {
     return items_.total_area() * static_cast<double>(problem_.capacity()) / items_.total_tokens();
   }
 
-  // Long items set the pace of their slots; with many slots that is all there is to choose.
+  // What is affordable, and gets far from a poor start.
+  bool has_few_items() const { return problem_.num_items() <= 512; }
+
   bool has_many_slots() const {
-    return std::ceil(items_.total_area() / problem_.num_ranks() / full_time()) > 6;
+    return are_many(std::ceil(items_.total_area() / problem_.num_ranks() / full_time()));
   }
 
   // Limits worth trying: what the longest items take on groups of every size, what the work takes
@@ -110,6 +140,7 @@ class SlotSearch {
         if (fewest == 1) result.push_back({.base = base, .limit = limit, .idle = Idle::spread});
       }
     }
+    if (known_ != never && !has_few_items()) return result;  // the others belong to what is known
     for (const double factor : {8.0, 2.2}) add(full * factor, Idle::filled);
     for (double m = fewest; m < fewest + 3; ++m) add(whole / m * 1.005, Idle::spread);
     // Larger cells pack their tokens better, which counts where micro-batches cost much.
@@ -140,42 +171,58 @@ class SlotSearch {
     }
     if (has_many_slots()) start_tight(work);
     // Groups of any size have an aligned plan beside theirs, which began with these.
-    if (!has_many_slots() || problem_.is_aligned()) start_by_recipes(work);
+    if (!has_many_slots() || (problem_.is_aligned() && work > 0)) start_by_recipes(work);
     if (!has_many_slots()) start_tight(work);
     rebuild_beside_widest(work);
     if (time_ <= good_enough()) return;
     // All in groups of one larger size, where that may be shorter: few sequences on many ranks.
     for (std::size_t base = 1; base < sizes.size(); ++base) {
       if (problem_.num_ranks() % sizes[base] != 0) continue;
-      double area = 0;
-      for (const ItemId item : items_.dearest()) {
-        area += static_cast<double>(items_.cost(base, item)) * sizes[base];
-        if (!problem_.item_fits(sizes[base], item)) area = 1e300;
-      }
-      if (area / problem_.num_ranks() >= static_cast<double>(time_)) continue;
-      consider(builder_.build(items_.dearest(),
-                              {.base = base, .limit = never, .idle = Idle::spread}, work));
+      if (!may_be_shorter(base)) continue;
+      SlotRecipe recipe{.base = base, .limit = never, .idle = Idle::spread, .is_quick = true};
+      std::vector<PackedSlot> rough = builder_.build(items_.dearest(), recipe, work);
+      places_.settle(rough);
+      recipe.is_quick = false;
+      if (total_time(rough) <= most()) consider(builder_.build(items_.dearest(), recipe, work));
     }
+  }
+
+  // Whether all items in groups of one size take less of all ranks than the best slots so far do.
+  bool may_be_shorter(std::size_t base) const {
+    const double limit = static_cast<double>(time_) * problem_.num_ranks();
+    double area = 0;
+    for (const ItemId item : items_.dearest()) {
+      if (!problem_.item_fits(problem_.sizes()[base], item)) return false;
+      area += static_cast<double>(items_.cost(base, item)) * problem_.sizes()[base];
+      if (area >= limit) return false;
+    }
+    return true;
   }
 
   void start_by_recipes(std::int64_t& work) {
     std::vector<std::pair<Nanoseconds, SlotRecipe>> tried;
-    for (SlotRecipe recipe : recipes()) {
-      if (tried.size() > 3 && work <= 0) break;
+    const auto attempt = [&](SlotRecipe recipe) {
       recipe.is_quick = true;
       recipe.most = most();
       std::vector<PackedSlot> slots = builder_.build(items_.dearest(), recipe, work);
-      if (slots.empty()) continue;
+      if (slots.empty()) return;
       places_.settle(slots);
       tried.emplace_back(total_time(slots), recipe);
       consider(std::move(slots));
+    };
+    for (const SlotRecipe& recipe : recipes()) {
+      if (tried.size() > 3 && work <= 0) break;
+      attempt(recipe);
       if (time_ <= good_enough()) return;
     }
     std::stable_sort(tried.begin(), tried.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     tried.resize(std::min<std::size_t>(3, tried.size()));
+    const int most_done = known_ == never ? 2 : 1;  // before work has a say
+    int num_done = 0;
     for (auto& [time, recipe] : tried) {
-      if (time > most()) break;
+      if (time > most() || (num_done >= most_done && work <= 0)) break;
+      ++num_done;
       recipe.is_quick = false;
       consider(builder_.build(items_.dearest(), recipe, work));
       if (time_ <= good_enough()) return;
@@ -214,29 +261,45 @@ class SlotSearch {
 
   // Slots built one by one: the best of several ways, with its shortest slots in larger cells.
   void start_tight(std::int64_t& work) {
-    std::vector<std::pair<Nanoseconds, TightRecipe>> tried;
-    using Way = std::pair<std::int32_t, std::int32_t>;        // lengths tried, grain
-    const std::int32_t many = problem_.is_aligned() ? 2 : 6;  // sizes of any number are closer
-    std::vector<Way> ways{{many, 9}, {1, 9}, {many, 6}, {many, 12}};
-    if (problem_.sizes().size() == 1) ways = {{1, 4}, {1, 9}, {1, 6}, {1, 3}, {1, 5}};
-    if (known_ != never) ways = {{many, 9}, {many, 6}};
-    for (const auto& [num_lengths, grain] : ways) {
-      if (tried.size() > 1 && work <= 0) break;
-      const TightRecipe recipe{
-          .num_lengths = num_lengths, .grain = grain, .is_quick = true, .most = most()};
-      std::vector<PackedSlot> slots = tight_.build(items_.dearest(), recipe, work);
-      if (slots.empty()) continue;
+    struct Tried {
+      Nanoseconds time = 0;
+      TightStart start = {};
+    };
+    std::vector<Tried> tried;
+    struct Way {
+      std::int32_t num_lengths = 2;
+      std::int32_t grain = 9;
+      bool looks_ahead = true;
+    };
+    std::vector<Way> ways{{2, 9, true}, {1, 9, false}, {2, 6, true}, {2, 12, true}};
+    if (!problem_.is_aligned()) {  // sizes of any number are closer
+      ways = {{4, 9, true}, {6, 9, false}, {6, 6, false}};
+    }
+    if (problem_.sizes().size() == 1) {
+      ways = {{1, 4, false}, {1, 9, false}, {1, 6, false}, {1, 3, false}, {1, 5, false}};
+    }
+    if (!has_many_slots() && !has_few_items()) ways.resize(2);  // the recipes do more there
+    TightRecipe recipe{.is_quick = true};
+    for (const Way& way : ways) {
+      if (!tried.empty() && work <= 0) break;
+      recipe.num_lengths = way.num_lengths;
+      recipe.grain = way.grain;
+      recipe.looks_ahead = way.looks_ahead;
+      recipe.most = most();
+      auto start = tight_.start(items_.dearest(), recipe, work);
+      if (!start) continue;
+      std::vector<PackedSlot> slots = tight_.finished(*start, recipe, work);
       places_.settle(slots);
-      tried.emplace_back(total_time(slots), recipe);
+      tried.push_back({.time = total_time(slots), .start = *std::move(start)});
       consider(std::move(slots));
     }
     std::stable_sort(tried.begin(), tried.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+                     [](const Tried& a, const Tried& b) { return a.time < b.time; });
     tried.resize(std::min<std::size_t>(2, tried.size()));
-    for (auto& [time, recipe] : tried) {
-      if (time > most()) break;
-      recipe.is_quick = false;
-      std::vector<PackedSlot> slots = tight_.build(items_.dearest(), recipe, work);
+    recipe.is_quick = false;
+    for (const Tried& each : tried) {
+      if (each.time > most() || (&each != &tried.front() && work <= 0)) break;
+      std::vector<PackedSlot> slots = tight_.finished(each.start, recipe, work);
       places_.settle(slots);
       regroup_shortest(slots, work);
       consider(std::move(slots));
@@ -400,7 +463,7 @@ SlotDraft pack_slots(const Problem& problem, Nanoseconds limit, std::int32_t bas
 
 SlotDraft search_slots(const Problem& problem, Nanoseconds bound, std::int64_t work,
                        Nanoseconds known) {
-  return SlotSearch(problem, bound, known).run(work);
+  return SlotSearch(problem, bound, known, block_to_fill(problem)).run(work);
 }
 
 }  // namespace isochron

@@ -1,122 +1,37 @@
-// Slot by slot, as long as the longest item that is left takes on a group of some size.
+// Slot by slot, as long as one of the longest items that are left takes on a group of some size.
 //
-// Beside it stand the items that need wide groups too, those that come closest to its end first.
-// What time they leave, and then cell after cell, is filled with the dearest items that fit, the
-// last two of which are exchanged for the pair that leaves least. Of several sizes for the longest
-// item the one counts whose slot gets most done for its time. What needs neither wide groups nor
-// longer slots than an even share is spread in the end.
+// In a slot of some length the longest item comes first, then those that need wide groups too and
+// come closest to its end. What time they leave, and then cell after cell, is filled with the
+// dearest items that fit, the last two of which are exchanged for the pair that leaves least. Of
+// several lengths the one counts whose slot gets most done for its time; or, with foresight, the
+// one that wastes least together with the slots that would follow it, since what is left out of a
+// long slot may need one of its own. What needs neither wide groups nor longer slots than an even
+// share is spread in the end.
 
 #include "isochron/plan/slots/tight_slots.h"
 
 #include <algorithm>
-#include <bit>
-#include <limits>
 
 namespace isochron {
 
 namespace {
 
-constexpr std::int32_t none = -1;
+constexpr std::int32_t none = SlotPool::none;
 
 }  // namespace
-
-// Items that are left, dearest first; some are taken for a while.
-class TightSlots::Pool {
- public:
-  Pool(const SlotItems& items, const std::vector<ItemId>& left)
-      : items_(items), left_(left), words_(left.size() / 64 + 1, ~std::uint64_t{0}) {
-    words_.back() = (std::uint64_t{1} << (left.size() % 64)) - 1;
-  }
-
-  [[nodiscard]] ItemId item(std::int32_t index) const {
-    return left_[static_cast<std::size_t>(index)];
-  }
-  [[nodiscard]] bool has(std::int32_t index) const {
-    return (words_[static_cast<std::size_t>(index) / 64] >> (index % 64) & 1) != 0;
-  }
-  void take(std::int32_t index) {
-    words_[static_cast<std::size_t>(index) / 64] &= ~(std::uint64_t{1} << (index % 64));
-  }
-  void give(std::int32_t index) {
-    words_[static_cast<std::size_t>(index) / 64] |= std::uint64_t{1} << (index % 64);
-  }
-
-  // The first one from `index` on that is not taken.
-  [[nodiscard]] std::int32_t next(std::int32_t index) const {
-    auto word = static_cast<std::size_t>(index) / 64;
-    if (word >= words_.size()) return none;
-    std::uint64_t bits = words_[word] & ~std::uint64_t{0} << (index % 64);
-    while (bits == 0) {
-      if (++word == words_.size()) return none;
-      bits = words_[word];
-    }
-    return static_cast<std::int32_t>(word * 64) + std::countr_zero(bits);
-  }
-
-  // The first from `index` on that a group of this place with so much room takes.
-  [[nodiscard]] std::int32_t first_within(std::size_t place, std::int32_t index, Nanoseconds time,
-                                          Tokens tokens, std::int32_t seats) const {
-    const Problem& problem = items_.problem();
-    const auto fits = [&](ItemId item) {
-      return items_.cost(place, item) <= time && items_.tokens(place, item) <= tokens;
-    };
-    std::int32_t low = index;
-    auto high = static_cast<std::int32_t>(left_.size());
-    while (low < high) {
-      const std::int32_t middle = low + (high - low) / 2;
-      if (fits(item(middle))) {
-        high = middle;
-      } else {
-        low = middle + 1;
-      }
-    }
-    // Costs on larger groups, and tokens, need not have the order of costs on the smallest.
-    constexpr int max_tries = 4;
-    for (int tries = 0; tries < max_tries; ++tries) {
-      low = next(low);
-      if (low == none) return none;
-      const ItemId found = item(low);
-      if (fits(found) && !problem.is_alone(found) && problem.num_sequences(found) <= seats) {
-        return low;
-      }
-      ++low;
-    }
-    return none;
-  }
-
- private:
-  const SlotItems& items_;
-  const std::vector<ItemId>& left_;
-  std::vector<std::uint64_t> words_;
-};
-
-struct TightSlots::Trial {
-  PackedSlot slot = {};
-  double useful = 0;  // areas of its items
-};
 
 TightSlots::TightSlots(const SlotItems& items, const SlotPlaces& places, const SlotBuilder& builder)
     : items_(items), problem_(items.problem()), places_(places), builder_(builder) {}
 
-// What is left to do.
-struct TightSlots::State {
-  std::vector<ItemId> left;         // dearest first
-  std::vector<Entry> longest;       // the same items, longest first
-  std::vector<std::int32_t> index;  // of each item in `left`
-  std::int32_t num_wide = 0;        // items that need more than a cell
-};
-
 TightSlots::State TightSlots::begin(const std::vector<ItemId>& items, std::size_t base) const {
-  State state;
-  state.left = items;
+  State state{.pool = SlotPool(items_, items)};
   state.longest.reserve(items.size());
-  state.index.resize(items_.dearest().size());
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    const ItemId item = items[i];
+  for (const ItemId item : items) {
     const std::size_t place = items_.smallest_from(base, item);
-    state.longest.push_back({items_.cost(place, item) + items_.fixed(place), place, item});
-    state.index[static_cast<std::size_t>(item)] = static_cast<std::int32_t>(i);
+    state.longest.push_back(
+        {items_.cost(place, item) + items_.fixed(place), place, items_.position(item)});
     state.num_wide += needs_more(base, item) ? 1 : 0;
+    state.area += items_.least_area(item);
   }
   std::stable_sort(state.longest.begin(), state.longest.end(),
                    [](const Entry& a, const Entry& b) { return a.time > b.time; });
@@ -128,78 +43,171 @@ bool TightSlots::needs_more(std::size_t base, ItemId item) const {
 }
 
 // Takes the items of a slot away.
-void TightSlots::remove(const PackedSlot& slot, std::size_t base, State& state) const {
-  for (const PackedGroup& group : slot.groups) {
+void TightSlots::remove(const Trial& trial, std::size_t base, State& state) const {
+  for (const PackedGroup& group : trial.slot.groups) {
     for (const ItemId item : group.items) {
-      state.index[static_cast<std::size_t>(item)] = none;
+      state.pool.take(items_.position(item));
       state.num_wide -= needs_more(base, item) ? 1 : 0;
     }
   }
-  const auto is_gone = [&](ItemId item) {
-    return state.index[static_cast<std::size_t>(item)] == none;
-  };
-  std::erase_if(state.left, is_gone);
-  std::erase_if(state.longest, [&](const Entry& entry) { return is_gone(entry.item); });
-  for (std::size_t i = 0; i < state.left.size(); ++i) {
-    state.index[static_cast<std::size_t>(state.left[i])] = static_cast<std::int32_t>(i);
-  }
+  state.area -= trial.useful;
+  std::erase_if(state.longest, [&](const Entry& entry) { return !state.pool.has(entry.position); });
 }
 
 std::vector<PackedSlot> TightSlots::build(const std::vector<ItemId>& items,
                                           const TightRecipe& recipe, std::int64_t& work) const {
-  const auto sizes = problem_.sizes();
-  const double ranks = problem_.num_ranks();
+  const auto begun = start(items, recipe, work);
+  return begun ? finished(*begun, recipe, work) : std::vector<PackedSlot>{};
+}
+
+std::optional<TightStart> TightSlots::start(const std::vector<ItemId>& items,
+                                            const TightRecipe& recipe, std::int64_t& work) const {
   State state = begin(items, recipe.base);
-  std::vector<PackedSlot> slots;
+  TightStart result;
   double taken = 0;  // time
-  double rest = 0;   // area of what is left
-  for (const ItemId item : items) rest += items_.least_area(item);
-  while (!state.left.empty()) {
-    if (state.num_wide == 0 && items_.cost(recipe.base, state.left.front()) <=
-                                   builder_.even_share(state.left, recipe.base)) {
+  while (!state.longest.empty()) {
+    if (state.num_wide == 0) {
+      result.rest = state.pool.left();
+      const Nanoseconds share = builder_.even_share(result.rest, recipe.base);
+      if (items_.cost(recipe.base, result.rest.front()) <= share) return result;
+    }
+    Trial best = next_slot(state, recipe, work);
+    taken += static_cast<double>(best.slot.time);
+    remove(best, recipe.base, state);
+    if (taken + state.area / problem_.num_ranks() > static_cast<double>(recipe.most)) {
+      return std::nullopt;
+    }
+    work -= std::ssize(state.longest) / 8;
+    result.slots.push_back(std::move(best.slot));
+  }
+  result.rest.clear();
+  return result;
+}
+
+std::vector<PackedSlot> TightSlots::finished(const TightStart& start, const TightRecipe& recipe,
+                                             std::int64_t& work) const {
+  std::vector<PackedSlot> slots = start.slots;
+  if (start.rest.empty()) return slots;
+  const SlotRecipe even{.base = recipe.base,
+                        .limit = std::numeric_limits<Nanoseconds>::max(),
+                        .idle = SlotRecipe::Idle::spread,
+                        .is_quick = recipe.is_quick,
+                        .is_last = true};
+  for (PackedSlot& slot : builder_.build(start.rest, even, work)) slots.push_back(std::move(slot));
+  return slots;
+}
+
+double TightSlots::share_of(const Trial& trial) const {
+  return trial.useful / (problem_.num_ranks() * static_cast<double>(trial.slot.time));
+}
+double TightSlots::waste_of(const Trial& trial) const {
+  return problem_.num_ranks() * static_cast<double>(trial.slot.time) - trial.useful;
+}
+
+TightSlots::Trial TightSlots::next_slot(const State& state, const TightRecipe& recipe,
+                                        std::int64_t& work) const {
+  return recipe.looks_ahead ? foreseen_slot(state, recipe, work)
+                            : fullest_slot(state, recipe, work);
+}
+
+// Of the lengths of the longest item the one whose slot gets most done for its time.
+TightSlots::Trial TightSlots::fullest_slot(const State& state, const TightRecipe& recipe,
+                                           std::int64_t& work) const {
+  constexpr double good_share = 0.99;
+  Trial best;
+  double best_share = -1;
+  for (const Nanoseconds length : own_lengths(state, recipe)) {
+    Trial trial = try_slot(state, recipe, length, work);
+    const double share = share_of(trial);
+    if (share > best_share) {
+      best_share = share;
+      best = std::move(trial);
+    }
+    if (best_share >= good_share) break;
+  }
+  return best;
+}
+
+// Of many lengths the one that wastes least together with the slots that would follow.
+TightSlots::Trial TightSlots::foreseen_slot(const State& state, const TightRecipe& recipe,
+                                            std::int64_t& work) const {
+  constexpr double good_share = 0.985;
+  const TightRecipe sketch{.base = recipe.base, .num_lengths = 2, .grain = 0};
+  Nanoseconds best = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (const Nanoseconds length : all_lengths(state, recipe)) {
+    const bool is_first = best == 0;
+    Trial trial = try_slot(state, is_first ? recipe : sketch, length, work);
+    if (is_first && share_of(trial) >= good_share) return trial;
+    State rest = state;
+    remove(trial, recipe.base, rest);
+    const double waste = waste_of(trial) + waste_ahead(std::move(rest), sketch, work);
+    if (waste < least) {
+      least = waste;
+      best = length;
+    }
+  }
+  return try_slot(state, recipe, best, work);
+}
+
+// What slots waste that follow, up to the first good one, and about what the others do.
+double TightSlots::waste_ahead(State state, const TightRecipe& recipe, std::int64_t& work) const {
+  constexpr int most_slots = 2;
+  constexpr double good_share = 0.98;
+  constexpr double usual_waste = 0.01;
+  double waste = 0;
+  for (int i = 0; i < most_slots && state.num_wide > 0; ++i) {
+    const Trial trial = fullest_slot(state, recipe, work);
+    waste += waste_of(trial);
+    if (share_of(trial) >= good_share) {
+      state.area -= trial.useful;
       break;
     }
-    constexpr double good_share = 0.99;
-    const Entry entry = state.longest.front();
-    Trial best;
-    double best_share = -1;
-    Nanoseconds last = 0;
-    std::int32_t num_tried = 0;
-    for (std::size_t place = entry.place;
-         place < sizes.size() && num_tried < recipe.num_lengths && best_share < good_share;
-         ++place) {
-      if (!problem_.item_fits(sizes[place], entry.item)) continue;
-      const Nanoseconds time = items_.cost(place, entry.item) + items_.fixed(place);
-      // Of groups of any size, one in a few is enough.
-      if (num_tried > 0 && time > last - last / 64) continue;
-      last = time;
-      ++num_tried;
-      Trial trial =
-          try_slot(state, recipe, {.time = time, .place = place, .item = entry.item}, work);
-      const double share = trial.useful / (ranks * static_cast<double>(trial.slot.time));
-      if (share > best_share) {
-        best_share = share;
-        best = std::move(trial);
-      }
-    }
-    taken += static_cast<double>(best.slot.time);
-    rest -= best.useful;
-    if (taken + rest / ranks > static_cast<double>(recipe.most)) return {};
-    remove(best.slot, recipe.base, state);
-    work -= static_cast<std::int64_t>(state.left.size() / 8);
-    slots.push_back(std::move(best.slot));
+    remove(trial, recipe.base, state);
   }
-  if (!state.left.empty()) {
-    const SlotRecipe even{.base = recipe.base,
-                          .limit = std::numeric_limits<Nanoseconds>::max(),
-                          .idle = SlotRecipe::Idle::spread,
-                          .is_quick = recipe.is_quick,
-                          .is_last = true};
-    for (PackedSlot& slot : builder_.build(state.left, even, work)) {
-      slots.push_back(std::move(slot));
-    }
+  return waste + usual_waste * state.area;
+}
+
+// What the longest item takes on groups of a few sizes.
+std::vector<Nanoseconds> TightSlots::own_lengths(const State& state,
+                                                 const TightRecipe& recipe) const {
+  const auto sizes = problem_.sizes();
+  const Entry& longest = state.longest.front();
+  const ItemId item = state.pool.item(longest.position);
+  std::vector<Nanoseconds> lengths;
+  for (std::size_t place = longest.place;
+       place < sizes.size() && std::ssize(lengths) < recipe.num_lengths; ++place) {
+    if (!items_.fits(place, item)) continue;
+    const Nanoseconds time = items_.cost(place, item) + items_.fixed(place);
+    // Of groups of any size, one in a few is enough.
+    if (lengths.empty() || time <= lengths.back() - lengths.back() / 64) lengths.push_back(time);
   }
-  return slots;
+  return lengths;
+}
+
+// The same, what other items take between those, and some in wide gaps.
+std::vector<Nanoseconds> TightSlots::all_lengths(const State& state,
+                                                 const TightRecipe& recipe) const {
+  constexpr std::size_t most_others = 4;
+  constexpr Nanoseconds step = 32;  // no two are closer than such a part,
+  constexpr Nanoseconds gap = 12;   // nor, in a row, farther apart
+  std::vector<Nanoseconds> lengths = own_lengths(state, recipe);
+  if (lengths.size() < 2) return lengths;
+  const std::size_t most = lengths.size() + most_others;
+  const Nanoseconds least = lengths.back() + lengths.back() / step;
+  Nanoseconds last = lengths.front();
+  for (std::size_t i = 1; i < state.longest.size() && lengths.size() < most; ++i) {
+    const Nanoseconds time = std::max(state.longest[i].time, least);
+    while (time < last - last / gap && lengths.size() < most) {
+      last -= last / gap;
+      lengths.push_back(last);
+    }
+    if (time == least) break;
+    if (time > last - last / step) continue;
+    last = time;
+    lengths.push_back(time);
+  }
+  return lengths;
 }
 
 // Items that take longer than a slot on the smallest groups that hold them, on larger ones that end
@@ -208,33 +216,35 @@ std::vector<TightSlots::Entry> TightSlots::widened(const State& state, std::size
                                                    Nanoseconds length, std::size_t end) const {
   std::vector<Entry> result;
   for (std::size_t i = 0; i < end; ++i) {
-    const ItemId item = state.longest[i].item;
+    const std::int32_t position = state.longest[i].position;
+    const ItemId item = state.pool.item(position);
     const std::size_t place = items_.smallest_within(base, length, item);
     const Nanoseconds time = items_.cost(place, item) + items_.fixed(place);
-    if (time <= length) result.push_back({time, place, item});
+    if (time <= length) result.push_back({time, place, position});
   }
   std::stable_sort(result.begin(), result.end(),
                    [](const Entry& a, const Entry& b) { return a.time > b.time; });
   return result;
 }
 
-// A slot as long as `first` takes.
+// A slot of some length, with the longest item in it even if that takes longer.
 TightSlots::Trial TightSlots::try_slot(const State& state, const TightRecipe& recipe,
-                                       const Entry& first, std::int64_t& work) const {
+                                       Nanoseconds length, std::int64_t& work) const {
   const auto sizes = problem_.sizes();
   const std::size_t base = recipe.base;
-  const Nanoseconds length = first.time;
-  Pool pool(items_, state.left);
+  SlotPool pool = state.pool;
   Trial trial;
   std::vector<PackedGroup>& groups = trial.slot.groups;
   SlotRoom room(places_, problem_.num_ranks());
-  const auto place_group = [&](const Entry& entry) {
-    if (!room.take(sizes[entry.place])) return;
-    groups.push_back(items_.group_at(entry.place));
-    items_.put(groups.back(), entry.item);
-    pool.take(state.index[static_cast<std::size_t>(entry.item)]);
+  const auto place_group = [&](std::size_t place, std::int32_t position) {
+    if (!room.take(sizes[place])) return;
+    groups.push_back(items_.group_at(place));
+    items_.put(groups.back(), pool.item(position));
+    pool.take(position);
   };
-  place_group(first);
+  const std::int32_t first = state.longest.front().position;
+  place_group(items_.smallest_within(base, length, pool.item(first)), first);
+  length = std::max(length, groups.front().time);
   const auto end = static_cast<std::size_t>(
       std::partition_point(state.longest.begin(), state.longest.end(),
                            [&](const Entry& entry) { return entry.time > length; }) -
@@ -248,7 +258,7 @@ TightSlots::Trial TightSlots::try_slot(const State& state, const TightRecipe& re
     if (!is_longer && i == state.longest.size()) break;
     const Entry& entry = is_longer ? longer[next++] : state.longest[i++];
     --work;
-    if (entry.item != first.item && entry.place > base) place_group(entry);
+    if (entry.position != first && entry.place > base) place_group(entry.place, entry.position);
   }
   for (PackedGroup& group : groups) {
     if (!problem_.is_alone(group.items.front())) fill(group, length, recipe.grain, pool);
@@ -261,7 +271,7 @@ TightSlots::Trial TightSlots::try_slot(const State& state, const TightRecipe& re
   }
   for (const PackedGroup& group : groups) {
     trial.slot.time = std::max(trial.slot.time, group.time);
-    work -= static_cast<std::int64_t>(group.items.size());
+    work -= std::ssize(group.items);
     for (const ItemId item : group.items) trial.useful += items_.least_area(item);
   }
   trial.slot.room = trial.slot.time;
@@ -270,36 +280,37 @@ TightSlots::Trial TightSlots::try_slot(const State& state, const TightRecipe& re
 
 // Fills a group up to a length: dearest first, then the best pair in place of the last two.
 void TightSlots::fill(PackedGroup& group, Nanoseconds length, std::int32_t grain,
-                      Pool& pool) const {
+                      SlotPool& pool) const {
   const auto place = static_cast<std::size_t>(group.place);
+  const SlotItems::Row row = items_.row(place);
   const std::int32_t max_sequences = problem_.options().max_sequences;
-  const Tokens capacity = problem_.capacity() * group.size;
   std::int32_t seats = max_sequences > 0 ? max_sequences - group.num_sequences
                                          : std::numeric_limits<std::int32_t>::max();
   Nanoseconds time = length - group.time;
-  Tokens tokens = capacity - group.tokens;
+  Tokens tokens = problem_.capacity() * group.size - group.tokens;
   std::vector<std::int32_t> taken;
-  const auto change = [&](std::int32_t index, int sign) {
-    const ItemId item = pool.item(index);
-    time -= sign * items_.cost(place, item);
-    tokens -= sign * items_.tokens(place, item);
-    if (max_sequences > 0) seats -= sign * problem_.num_sequences(item);
+  taken.reserve(16);
+  const auto change = [&](std::int32_t position, int sign) {
+    const SlotItems::Known& known = row[position];
+    time -= sign * known.cost;
+    tokens -= sign * known.tokens;
+    if (max_sequences > 0) seats -= sign * problem_.num_sequences(pool.item(position));
   };
-  for (std::int32_t index = 0;;) {
-    index = pool.first_within(place, index, time, tokens, seats);
-    if (index == none) break;
-    change(index, 1);
-    pool.take(index);
-    taken.push_back(index);
+  for (std::int32_t position = 0;;) {
+    position = pool.first_within(place, position, time, tokens, seats);
+    if (position == none) break;
+    change(position, 1);
+    pool.take(position);
+    taken.push_back(position);
   }
   if (!taken.empty() && time > length >> grain) {
     std::vector<std::int32_t> best(taken.end() - std::min<std::ptrdiff_t>(2, std::ssize(taken)),
                                    taken.end());
     taken.resize(taken.size() - best.size());
     Nanoseconds least = time;
-    for (const std::int32_t index : best) {
-      change(index, -1);
-      pool.give(index);
+    for (const std::int32_t position : best) {
+      change(position, -1);
+      pool.give(position);
     }
     constexpr int max_firsts = 24;
     std::int32_t first = 0;
@@ -308,8 +319,7 @@ void TightSlots::fill(PackedGroup& group, Nanoseconds length, std::int32_t grain
       if (first == none) break;
       change(first, 1);
       const std::int32_t second = pool.first_within(place, first + 1, time, tokens, seats);
-      Nanoseconds rest = time;
-      if (second != none) rest -= items_.cost(place, pool.item(second));
+      const Nanoseconds rest = second == none ? time : time - row[second].cost;
       if (rest < least) {
         least = rest;
         best.assign(1, first);
@@ -317,12 +327,12 @@ void TightSlots::fill(PackedGroup& group, Nanoseconds length, std::int32_t grain
       }
       change(first, -1);
     }
-    for (const std::int32_t index : best) {
-      pool.take(index);
-      taken.push_back(index);
+    for (const std::int32_t position : best) {
+      pool.take(position);
+      taken.push_back(position);
     }
   }
-  for (const std::int32_t index : taken) items_.put(group, pool.item(index));
+  for (const std::int32_t position : taken) items_.put(group, pool.item(position));
 }
 
 }  // namespace isochron

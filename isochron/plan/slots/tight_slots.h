@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "isochron/plan/slots/slot_builder.h"
 #include "isochron/plan/slots/slot_items.h"
 #include "isochron/plan/slots/slot_places.h"
+#include "isochron/plan/slots/slot_pool.h"
 
 namespace isochron {
 
@@ -15,9 +17,16 @@ struct TightRecipe {
   std::size_t base = 0;          // place of the size of cells
   std::int32_t num_lengths = 2;  // tried for each slot: its longest item on so many sizes
   std::int32_t grain = 9;        // time below 2^-grain of a slot is not worth a search for pairs
+  bool looks_ahead = false;      // tries more lengths, and what the slots after each would be
   bool is_quick = false;         // a rough answer for what is spread in the end
   // Gives up, without slots, where they take longer.
   Nanoseconds most = std::numeric_limits<Nanoseconds>::max();
+};
+
+// Slots, and what is to be spread over further ones, dearest first.
+struct TightStart {
+  std::vector<PackedSlot> slots = {};
+  std::vector<ItemId> rest = {};
 };
 
 // Makes slots one by one. Refers to what it is made of.
@@ -29,24 +38,46 @@ class TightSlots {
   [[nodiscard]] std::vector<PackedSlot> build(const std::vector<ItemId>& items,
                                               const TightRecipe& recipe, std::int64_t& work) const;
 
+  // The same in two steps, so that the second may be done twice. Nothing if it is given up.
+  [[nodiscard]] std::optional<TightStart> start(const std::vector<ItemId>& items,
+                                                const TightRecipe& recipe,
+                                                std::int64_t& work) const;
+  [[nodiscard]] std::vector<PackedSlot> finished(const TightStart& start, const TightRecipe& recipe,
+                                                 std::int64_t& work) const;
+
  private:
-  class Pool;
-  struct State;
-  struct Trial;
   struct Entry {  // an item on a group of some size
     Nanoseconds time = 0;
     std::size_t place = 0;
-    ItemId item = 0;
+    std::int32_t position = 0;
+  };
+  struct State {  // what is left to do
+    SlotPool pool;
+    std::vector<Entry> longest = {};  // the same items, longest first
+    std::int32_t num_wide = 0;        // items that need more than a cell
+    double area = 0;                  // of all of them
+  };
+  struct Trial {
+    PackedSlot slot = {};
+    double useful = 0;  // areas of its items
   };
 
   State begin(const std::vector<ItemId>& items, std::size_t base) const;
   bool needs_more(std::size_t base, ItemId item) const;
-  void remove(const PackedSlot& slot, std::size_t base, State& state) const;
-  Trial try_slot(const State& state, const TightRecipe& recipe, const Entry& first,
+  void remove(const Trial& trial, std::size_t base, State& state) const;
+  Trial next_slot(const State& state, const TightRecipe& recipe, std::int64_t& work) const;
+  Trial fullest_slot(const State& state, const TightRecipe& recipe, std::int64_t& work) const;
+  Trial foreseen_slot(const State& state, const TightRecipe& recipe, std::int64_t& work) const;
+  double waste_ahead(State state, const TightRecipe& recipe, std::int64_t& work) const;
+  double share_of(const Trial& trial) const;
+  double waste_of(const Trial& trial) const;
+  std::vector<Nanoseconds> own_lengths(const State& state, const TightRecipe& recipe) const;
+  std::vector<Nanoseconds> all_lengths(const State& state, const TightRecipe& recipe) const;
+  Trial try_slot(const State& state, const TightRecipe& recipe, Nanoseconds length,
                  std::int64_t& work) const;
   std::vector<Entry> widened(const State& state, std::size_t base, Nanoseconds length,
                              std::size_t end) const;
-  void fill(PackedGroup& group, Nanoseconds length, std::int32_t grain, Pool& pool) const;
+  void fill(PackedGroup& group, Nanoseconds length, std::int32_t grain, SlotPool& pool) const;
 
   const SlotItems& items_;
   const Problem& problem_;

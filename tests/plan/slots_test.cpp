@@ -1,0 +1,165 @@
+// Slots of micro-batches: what fills them, by hand, and that no step of the search loses an item.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "isochron/core/random.h"
+#include "isochron/plan/slots/slot_anneal.h"
+#include "isochron/plan/slots/slot_builder.h"
+#include "isochron/plan/slots/slot_items.h"
+#include "isochron/plan/slots/slot_places.h"
+#include "isochron/plan/slots/slot_pool.h"
+#include "isochron/plan/slots/tight_slots.h"
+#include "tests/plan/singles.h"
+#include "tests/support/num_instances.h"
+
+namespace isochron {
+namespace {
+
+// A nanosecond a token, one for a micro-batch, no traffic.
+CostModel plain_cost() {
+  CostModel cost;
+  cost.linear_ns = 1;
+  cost.microbatch_ns = 1;
+  cost.context = {{.kind = ContextKind::none, .links = {}}};
+  return cost;
+}
+
+// About a 7B model on nodes of eight H100.
+CostModel real_cost() {
+  return {.name = "real",
+          .quadratic_ns = 1.59,
+          .linear_ns = 91057.5,
+          .microbatch_ns = 5e6,
+          .context = {{.kind = ContextKind::all_gather_kv,
+                       .bytes_per_token = 393216,
+                       .links = {{8, 350, 1280}, {1 << 20, 45, 2560}}}}};
+}
+
+PlanOptions synced(const std::string& context, const Topology& topology) {
+  return resolved({.context = context, .sync = Sync::microbatch}, topology);
+}
+
+PackedGroup group_of(const SlotItems& items, const std::vector<ItemId>& members) {
+  PackedGroup group = items.group_at(0);
+  for (const ItemId item : members) items.put(group, item);
+  return group;
+}
+
+// Everything there once, within the capacity and the ranks, and as long as is said.
+void expect_whole(const SlotItems& items, const std::vector<PackedSlot>& slots) {
+  const Problem& problem = items.problem();
+  std::vector<int> count(static_cast<std::size_t>(problem.num_items()), 0);
+  for (const PackedSlot& slot : slots) {
+    std::int32_t ranks = 0;
+    Nanoseconds longest = 0;
+    for (const PackedGroup& group : slot.groups) {
+      ranks += group.size;
+      Nanoseconds time = items.fixed(static_cast<std::size_t>(group.place));
+      Tokens tokens = 0;
+      for (const ItemId item : group.items) {
+        ++count[static_cast<std::size_t>(item)];
+        time += items.cost(static_cast<std::size_t>(group.place), item);
+        tokens += problem.tokens(group.size, item);
+      }
+      EXPECT_EQ(time, group.time);
+      EXPECT_LE(tokens, problem.capacity() * group.size);
+      longest = std::max(longest, time);
+    }
+    EXPECT_LE(ranks, problem.num_ranks());
+    EXPECT_EQ(longest, slot.time);
+  }
+  EXPECT_TRUE(std::all_of(count.begin(), count.end(), [](int times) { return times == 1; }));
+}
+
+// Many short sequences, some that need a few ranks, few that need a node.
+std::vector<Tokens> long_tailed(Random& random, std::size_t count, Tokens capacity) {
+  std::vector<Tokens> lengths;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Tokens longest = capacity << (random.below(16) == 0 ? 3 : random.below(4) == 0 ? 1 : 0);
+    lengths.push_back(random.between(longest / 16, longest));
+  }
+  return lengths;
+}
+
+TEST(SlotPool, FindsTheDearestItemWithinTimeAndTokens) {
+  const Topology topology{.ranks = 2, .capacity = 10};
+  const Problem problem(singles({3, 9, 5, 7}), topology, plain_cost(),
+                        synced("static:1", topology));
+  const SlotItems items(problem);
+  SlotPool pool(items, items.dearest());
+  constexpr std::int32_t any_number = std::numeric_limits<std::int32_t>::max();
+  const auto found = [&](Nanoseconds time, Tokens tokens) {
+    const std::int32_t position = pool.first_within(0, 0, time, tokens, any_number);
+    return position == SlotPool::none ? -1 : pool.item(position);
+  };
+  EXPECT_EQ(found(10, 10), 1);
+  EXPECT_EQ(found(8, 10), 3);
+  EXPECT_EQ(found(10, 6), 2);
+  pool.take(items.position(2));
+  EXPECT_EQ(found(10, 6), 0);
+  EXPECT_EQ(found(2, 10), -1);
+  EXPECT_EQ(pool.left(), (std::vector<ItemId>{1, 3, 0}));
+}
+
+TEST(AnnealSlots, PutsWhatTakesEquallyLongIntoOneSlot) {
+  const Topology topology{.ranks = 2, .capacity = 10};
+  const Problem problem(singles({9, 5, 9, 5}), topology, plain_cost(),
+                        synced("static:1", topology));
+  const SlotItems items(problem);
+  std::vector<PackedSlot> slots(2);
+  slots[0].groups = {group_of(items, {0}), group_of(items, {1})};
+  slots[1].groups = {group_of(items, {2}), group_of(items, {3})};
+  for (PackedSlot& slot : slots) slot.time = 10;
+  const std::vector<PackedSlot> best = anneal_slots(items, slots, 0, 2000);
+  EXPECT_EQ(total_time(best), 16);
+  expect_whole(items, best);
+}
+
+TEST(AnnealSlots, LosesNoItemAndIsNeverLonger) {
+  for (std::uint64_t seed = 0; seed < num_instances(200); ++seed) {
+    Random random(seed);
+    const Topology topology{.ranks = 8, .capacity = 4096};
+    const Problem problem(singles(long_tailed(random, 8 + random.below(60), 4096)), topology,
+                          real_cost(), synced("dynamic", topology));
+    const SlotItems items(problem);
+    const SlotPlaces places(problem);
+    const SlotBuilder builder(items, places);
+    std::int64_t work = 1000;
+    const std::vector<PackedSlot> slots =
+        TightSlots(items, places, builder).build(items.dearest(), {}, work);
+    const std::vector<PackedSlot> best = anneal_slots(items, slots, 0, 5000);
+    expect_whole(items, best);
+    EXPECT_LE(total_time(best), total_time(slots));
+  }
+}
+
+TEST(TightSlots, ForesightLosesNoItemAndIsShorterOnAverage) {
+  double with = 0;
+  double without = 0;
+  for (std::uint64_t seed = 0; seed < num_instances(60); ++seed) {
+    Random random(seed);
+    const Topology topology{.ranks = 32, .capacity = 4096};
+    const Problem problem(singles(long_tailed(random, 300, 4096)), topology, real_cost(),
+                          synced(seed % 2 == 0 ? "dynamic" : "dynamic:any", topology));
+    const SlotItems items(problem);
+    const SlotPlaces places(problem);
+    const SlotBuilder builder(items, places);
+    const TightSlots tight(items, places, builder);
+    std::int64_t work = 0;
+    for (const bool looks_ahead : {false, true}) {
+      const std::vector<PackedSlot> slots =
+          tight.build(items.dearest(), {.looks_ahead = looks_ahead}, work);
+      expect_whole(items, slots);
+      (looks_ahead ? with : without) += static_cast<double>(total_time(slots));
+    }
+  }
+  EXPECT_LT(with, without);
+}
+
+}  // namespace
+}  // namespace isochron
