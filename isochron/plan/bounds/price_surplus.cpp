@@ -25,7 +25,7 @@ namespace {
 constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr std::size_t max_raised = 64;  // of the longest bundles
 constexpr std::size_t enough_idle = 8;  // without a rise: the others have none either
-constexpr std::size_t max_levels = 16;
+constexpr std::size_t max_levels = 24;
 constexpr std::size_t max_leaders = 128;  // of groups that gain
 
 // The least of something that is known of leads, by size.
@@ -205,8 +205,10 @@ class Surplus {
     levels_.push_back({.time = 0, .next = next, .least_unused = no_leads()});
   }
 
-  // What a bundle that joins a leader so far may cost without a part of its own: the leader's
-  // loss on that size, shared by as many as may join it.
+  // A bundle with a raised price may also join a group. Whoever leads it comes first in the order,
+  // and what the slot is said to hold has a part for that leader: at least its rise and what its
+  // group gains on any size. So far as it is more for this size it pays for what joins, shared by
+  // as many as may join.
   double spare(std::size_t i, const Level& level) {
     double least = infinite;
     for (const Lead& lead : leaders_.leads(i)) {
