@@ -39,6 +39,7 @@ class CoverBound {
         num_blocks_(problem.num_ranks() / table.size(level)),
         high_(high),
         open_(high),
+        pivots_left_(150 + 24 * count_),
         price_(count_, 0),
         areas_(least_areas(table, level, high)),
         wide_(table, level, high) {
@@ -77,9 +78,7 @@ class CoverBound {
   Nanoseconds excluded_by_cover(Nanoseconds target) {
     Nanoseconds proved = target;
     if (!begin(target)) return proved;
-    // About what it takes; without an end a basis could come again.
-    const std::size_t max_pivots = 100 + 16 * count_;
-    for (std::size_t pivot = 0; pivot < max_pivots; ++pivot) {
+    for (std::size_t pivot = 0; pivots_left_ > 0; ++pivot, --pivots_left_) {
       if (cover_size() <= num_blocks_) break;  // perhaps there is a step of this length
       const Column best = helpful(target);
       const bool is_best = best.worth <= 1 + slack && best.surplus == no_surplus;
@@ -344,6 +343,7 @@ class CoverBound {
   std::int32_t num_blocks_;
   Nanoseconds high_;
   Nanoseconds open_;                 // from here on nothing is excluded
+  std::size_t pivots_left_;          // about what it takes; without an end a basis could come again
   Nanoseconds fixed_ = 0;            // of a micro-batch, at least
   std::vector<double> shown_;        // prices that sets are looked at with
   std::vector<double> price_;        // of each bundle
