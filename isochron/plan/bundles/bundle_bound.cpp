@@ -383,10 +383,10 @@ Nanoseconds bundle_bound(const Problem& problem, Nanoseconds low, Nanoseconds hi
   const double a_rank = static_cast<double>(table.num_bundles()) / problem.num_ranks();
   for (std::int32_t level = table.num_levels(); level-- > 0;) {
     if (a_rank * table.size(level) > most_in_a_block || !has_halves(table, level)) continue;
-    // With all bundles in sets, if these are not too many.
-    for (const bool has_small : {false, true}) {
-      const double small = has_small ? small_area(table, level, high) : 0;
-      const std::size_t most = has_small ? 6'000 : 2'500;
+    // With as many bundles in sets as leave these few enough.
+    for (const double part : {0.0, 0.5, 0.75, 1.0}) {
+      const double small = part * small_area(table, level, high);
+      const std::size_t most = part == 1 ? 6'000 : 2'500;
       const auto sets = find_bundle_sets(table, level, high, small, most);
       if (sets) return CoverBound(problem, table, level, *sets, small, high).raised(low);
     }
