@@ -39,6 +39,7 @@ class CoverBound {
         num_blocks_(problem.num_ranks() / table.size(level)),
         high_(high),
         open_(high),
+        pivots_left_(150 + 24 * count_),
         price_(count_, 0),
         areas_(least_areas(table, level, high)),
         wide_(table, level, high) {
@@ -77,9 +78,7 @@ class CoverBound {
   Nanoseconds excluded_by_cover(Nanoseconds target) {
     Nanoseconds proved = target;
     if (!begin(target)) return proved;
-    // About what it takes; without an end a basis could come again.
-    const std::size_t max_pivots = 100 + 16 * count_;
-    for (std::size_t pivot = 0; pivot < max_pivots; ++pivot) {
+    for (std::size_t pivot = 0; pivots_left_ > 0; ++pivot, --pivots_left_) {
       if (cover_size() <= num_blocks_) break;  // perhaps there is a step of this length
       const Column best = helpful(target);
       const bool is_best = best.worth <= 1 + slack && best.surplus == no_surplus;
@@ -344,6 +343,7 @@ class CoverBound {
   std::int32_t num_blocks_;
   Nanoseconds high_;
   Nanoseconds open_;                 // from here on nothing is excluded
+  std::size_t pivots_left_;          // about what it takes; without an end a basis could come again
   Nanoseconds fixed_ = 0;            // of a micro-batch, at least
   std::vector<double> shown_;        // prices that sets are looked at with
   std::vector<double> price_;        // of each bundle
@@ -383,10 +383,10 @@ Nanoseconds bundle_bound(const Problem& problem, Nanoseconds low, Nanoseconds hi
   const double a_rank = static_cast<double>(table.num_bundles()) / problem.num_ranks();
   for (std::int32_t level = table.num_levels(); level-- > 0;) {
     if (a_rank * table.size(level) > most_in_a_block || !has_halves(table, level)) continue;
-    // With all bundles in sets, if these are not too many.
-    for (const bool has_small : {false, true}) {
-      const double small = has_small ? small_area(table, level, high) : 0;
-      const std::size_t most = has_small ? 6'000 : 2'500;
+    // With as many bundles in sets as leave these few enough.
+    for (const double part : {0.0, 0.5, 0.75, 1.0}) {
+      const double small = part * small_area(table, level, high);
+      const std::size_t most = part == 1 ? 6'000 : 2'500;
       const auto sets = find_bundle_sets(table, level, high, small, most);
       if (sets) return CoverBound(problem, table, level, *sets, small, high).raised(low);
     }
