@@ -346,6 +346,25 @@ def kept_groups(bench, folder):
                 bench.row(name, ranks, capacity, count, ours, mode, verdict)
 
 
+def long_tails(bench, _):
+    """Prompts of which some answers are many times as long as the others."""
+    bench.table(
+        "Prompts with long tails kept on ranks",
+        "16 consecutive lengths are a prompt. Target: 1 % of the step.", "mode", "target",
+    )  # fmt: skip
+    modes = [("step", {}, {}), ("microbatch", {"sync": "microbatch"}, {}), ("4 stages", {}, {"stages": 4})]
+    for mode, options, more in modes:
+        for name, lengths in bench.sources.items():
+            for ranks, capacity, count in [(8, 16 * K, 256), (64, 16 * K, 1024)]:
+                batches = cut(lengths, ranks, capacity, count)
+                asked = {"context": "dynamic", "keep_groups": "rank", **options}
+                question = bench.question(ranks, capacity, asked, **more)
+                prompts = [[place // 16 for place in range(count)]] * len(batches)
+                ours = measure(bench.planner, batches, question, prompts)
+                verdict = bench.page.judge(ours.meets(UNFELT, ranks))
+                bench.row(name, ranks, capacity, count, ours, mode, verdict)
+
+
 def other_modes(bench, _):
     def unfelt(*_):
         return UNFELT
@@ -494,7 +513,8 @@ def flexsp(bench, _):
 
 PARTS = {  # questions, in the order of the page; asked with the folder of length files
     "step": step, "microbatch": microbatch, "static": one_rank_a_sequence, "kept_groups": kept_groups,
-    "modes": other_modes, "primes": prime_ranks, "tiny": tiny, "large": large, "flexsp": flexsp,
+    "long_tails": long_tails, "modes": other_modes, "primes": prime_ranks, "tiny": tiny, "large": large,
+    "flexsp": flexsp,
 }  # fmt: skip
 
 
