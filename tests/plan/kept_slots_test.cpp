@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "isochron/check/check.h"
 #include "isochron/plan/bundles/cell_partition.h"
 #include "isochron/plan/bundles/lock_step.h"
 #include "isochron/plan/pipelines/kept_cells.h"
@@ -165,14 +166,19 @@ TEST(KeptCells, FillEverySlotByItsShare) {
 
 TEST(KeptCells, PlansOfStagesKeepLongTailsTogether) {
   // No static size of cells is faster than cells that have their own.
-  for (std::uint64_t seed = 0; seed < num_asked(10); ++seed) {
+  for (std::uint64_t seed = 0; seed < num_asked(30); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const Batch batch = long_tailed(seed, 24, 8);
+    const Batch batch = long_tailed(seed, 8 + 4 * static_cast<std::int32_t>(seed % 5), 8);
     Topology topology = {.ranks = 16, .capacity = 16'384};
     topology.pipeline.stages = 4;
+    if (seed % 3 == 0) {
+      topology.pipeline.virtual_ = 2;
+      topology.pipeline.group = 4;
+    }
     const CostModel cost = cost_preset("qwen3-8b_h100");
     PlanOptions options = {.context = "dynamic", .keep_groups = KeepGroups::rank};
     const StepPlan dynamic = plan_step(batch, topology, cost, options);
+    EXPECT_EQ(find_violation(to_json(dynamic), &batch), std::nullopt);
     for (const char* context : {"static:4", "static:8", "static:16"}) {
       options.context = context;
       const StepPlan fixed = plan_step(batch, topology, cost, options);
@@ -235,6 +241,7 @@ TEST(KeptSlots, NoStaticSizeIsFaster) {
     options.context = "dynamic";
     options.effort = 30'000;
     const StepPlan dynamic = plan_step(batch, topology, cost, options);
+    EXPECT_EQ(find_violation(to_json(dynamic), &batch), std::nullopt);
     for (const char* context : {"static:1", "static:2", "static:4", "static:8", "static:16"}) {
       options.context = context;
       const StepPlan fixed = plan_step(batch, topology, cost, options);

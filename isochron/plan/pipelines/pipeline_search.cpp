@@ -252,6 +252,7 @@ class PipelineSearch {
     if (!draft) return;
     Grid grid = improved_grid(problem_, *draft, {.num_slots = num_slots, .capacity = capacity_},
                               bound_, num_operations() / 4);
+    std::erase_if(grid.slots, [](const auto& slot) { return slot.empty(); });
     consider(equalized(std::move(grid.slots)), false);
   }
 
