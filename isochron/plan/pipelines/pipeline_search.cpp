@@ -25,6 +25,7 @@
 #include "isochron/plan/pipelines/pipeline_bound.h"
 #include "isochron/plan/pipelines/pipeline_bubble.h"
 #include "isochron/plan/pipelines/pipeline_grid.h"
+#include "isochron/plan/pipelines/reorder.h"
 #include "isochron/plan/pipelines/slot_heights.h"
 #include "isochron/plan/plan_slots.h"
 #include "isochron/plan/slots/slot_search.h"
@@ -393,7 +394,11 @@ class PipelineSearch {
   // Whether they are better than the best so far.
   bool consider(DraftSlots slots, bool may_reorder) {
     const std::int64_t limit = problem_.options().max_activation_bytes;
-    if (may_reorder || limit > 0) slots = reordered(std::move(slots));
+    if (may_reorder || limit > 0) {
+      const bool is_by_cell = is_fixed_ && problem_.options().sync == Sync::step;
+      slots = is_by_cell ? reordered_cells(problem_, slots, num_operations())
+                         : reordered_slots(problem_, trial_, std::move(slots), num_operations());
+    }
     set_slots(problem_, slots, trial_);
     StepPlayer player(trial_);
     std::vector<std::int32_t> order(slots.size());
@@ -411,69 +416,6 @@ class PipelineSearch {
     best_time_ = time;
     best_ = std::move(slots);
     return true;
-  }
-
-  DraftSlots reordered(DraftSlots slots) {
-    const bool is_by_cell = is_fixed_ && problem_.options().sync == Sync::step;
-    return is_by_cell ? reordered_by_cell(slots) : reordered_by_slot(std::move(slots));
-  }
-
-  // All ranks in one order.
-  DraftSlots reordered_by_slot(DraftSlots slots) {
-    set_slots(problem_, slots, trial_);
-    const MicrobatchOrder order = order_slots(trial_, num_operations());
-    if (order.order.empty()) return slots;
-    DraftSlots ordered;
-    for (const std::int32_t from : order.order) {
-      ordered.push_back(std::move(slots[static_cast<std::size_t>(from)]));
-    }
-    return ordered;
-  }
-
-  PipelineItem pipeline_item(const DraftGroup& group) const {
-    const auto size = static_cast<std::int32_t>(group.ranks.size);
-    Tokens tokens = 0;
-    for (const ItemId item : group.items) {
-      for (const SequenceId id : problem_.work().items[static_cast<std::size_t>(item)]) {
-        tokens += padded_length(problem_.work().lengths[id.index()], size,
-                                problem_.options().tensor_parallel);
-      }
-    }
-    PassCost cost = split_cost(group_time(problem_, group), problem_.model().forward_share);
-    if (problem_.options().pass == Pass::forward) cost.backward = 0;
-    const Tokens tokens_per_rank = tokens / size;
-    return {.cost = cost,
-            .activation_bytes =
-                static_cast<double>(tokens_per_rank) * problem_.model().activation_bytes_per_token};
-  }
-
-  // Every cell in its own order; the placeholders of a cell, one for each of its ranks, stay
-  // together.
-  DraftSlots reordered_by_cell(const DraftSlots& slots) const {
-    const std::int64_t size = problem_.sizes().front();
-    const std::int64_t num_cells = problem_.num_ranks() / size;
-    DraftSlots ordered(slots.size());
-    for (std::int64_t cell = 0; cell < num_cells; ++cell) {
-      std::vector<std::vector<const DraftGroup*>> groups(slots.size());
-      std::vector<PipelineItem> items;
-      for (std::size_t s = 0; s < slots.size(); ++s) {
-        for (const DraftGroup& group : slots[s]) {
-          if (group.ranks.first / size == cell) groups[s].push_back(&group);
-        }
-        items.push_back(pipeline_item(*groups[s].front()));
-      }
-      const MicrobatchOrder order =
-          order_microbatches(items, shape_,
-                             {.pass = problem_.options().pass,
-                              .max_activation_bytes = problem_.options().max_activation_bytes,
-                              .max_work = num_operations() / num_cells,
-                              .bound_work = 0});
-      for (std::size_t s = 0; s < slots.size(); ++s) {
-        const std::size_t from = order.order.empty() ? s : static_cast<std::size_t>(order.order[s]);
-        for (const DraftGroup* group : groups[from]) ordered[s].push_back(*group);
-      }
-    }
-    return ordered;
   }
 
   const Problem& problem_;
