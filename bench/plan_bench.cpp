@@ -1,7 +1,7 @@
 // Answers and times questions for step plans, one JSON object a line, from stdin to stdout:
 //
-//   {"verb": "plan", "cost": {..}, "ranks": 8, "capacity": 16384, "stages": 1, "options": {..},
-//    "lengths": [..], "groups": [..], "runs": 1}
+//   {"verb": "plan", "cost": {..}, "ranks": 8, "capacity": 16384, "stages": 1, "virtual": 1,
+//    "options": {..}, "lengths": [..], "groups": [..], "runs": 1}
 //   {"verb": "megatron", ..}    the same batch by Megatron's scheduler, with padded lengths
 //
 // `groups` may be missing; they are numbers by first occurrence. `times_us` is the processor time
@@ -57,7 +57,10 @@ Question question_of(const Json& asked) {
   }
   question.topology.ranks = static_cast<std::int32_t>(integer_in(asked, "ranks", 1));
   question.topology.capacity = integer_in(asked, "capacity", 1);
-  question.topology.pipeline.stages = static_cast<std::int32_t>(integer_in(asked, "stages", 1));
+  PipelineShape& pipeline = question.topology.pipeline;
+  pipeline.stages = static_cast<std::int32_t>(integer_in(asked, "stages", 1));
+  pipeline.virtual_ = static_cast<std::int32_t>(integer_in(asked, "virtual", 1));
+  if (pipeline.virtual_ > 1) pipeline.group = pipeline.stages;
   question.cost = cost_from_json(member(asked, where, "cost"));
   question.options = options_from_json<PlanOptions>(member(asked, where, "options"), where);
   question.runs = integer_in(asked, "runs", 1);

@@ -35,7 +35,8 @@ class Annealing {
     }
   }
 
-  DraftSlots run(const DraftSlots& start, Nanoseconds bound, std::int64_t num_trials) {
+  DraftSlots run(const DraftSlots& start, Nanoseconds bound, double heat,
+                 std::int64_t num_trials) {
     Draft state;
     for (const auto& slot : start) {
       for (const DraftGroup& group : slot) {
@@ -58,10 +59,10 @@ class Annealing {
       next = state;  // keeps its memory
       if (!change(next)) continue;
       const Nanoseconds time = time_(next);
-      // What is taken with even odds: from a fiftieth of the time down to a thousandth of that.
-      const double heat = 0.02 * static_cast<double>(best_time) * halved(10 * cooled);
+      // What is taken with even odds: down to a thousandth of what it was at first.
+      const double even = heat * static_cast<double>(best_time) * halved(10 * cooled);
       const auto worse = static_cast<double>(time - state_time);
-      if (worse > 0 && random_.unit() >= halved(worse / heat)) continue;
+      if (worse > 0 && random_.unit() >= halved(worse / even)) continue;
       std::swap(state, next);
       state_time = time;
       if (state_time < best_time) {
@@ -218,9 +219,9 @@ class Annealing {
 
 }  // namespace
 
-DraftSlots anneal(const Problem& problem, const DraftSlots& slots, Nanoseconds bound,
+DraftSlots anneal(const Problem& problem, const DraftSlots& slots, Nanoseconds bound, double heat,
                   std::int64_t num_trials, const DraftTime& time) {
-  return Annealing(problem, time).run(slots, bound, num_trials);
+  return Annealing(problem, time).run(slots, bound, heat, num_trials);
 }
 
 }  // namespace isochron

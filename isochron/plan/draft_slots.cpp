@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "isochron/balance/assignment.h"
+#include "isochron/plan/idle_cells.h"
 
 namespace isochron {
 
@@ -25,26 +26,6 @@ std::vector<std::int32_t> groups_by_rank(const Problem& problem,
   return group_of;
 }
 
-struct IdleCell {
-  std::size_t slot = 0;
-  RankRange ranks;
-};
-
-std::vector<IdleCell> idle_cells(const Problem& problem, const DraftSlots& slots) {
-  std::vector<IdleCell> cells;
-  const std::int32_t size = problem.sizes().front();
-  for (std::size_t s = 0; s < slots.size(); ++s) {
-    const std::vector<std::int32_t> group_of = groups_by_rank(problem, slots[s]);
-    for (std::int32_t first = 0; first + size <= problem.num_ranks(); first += size) {
-      const auto begin = group_of.begin() + first;
-      const bool is_idle = std::all_of(begin, begin + size, [](std::int32_t g) { return g < 0; });
-      const RankRange ranks{.first = first, .size = size};
-      if (is_idle && problem.price_of(ranks) >= 0) cells.push_back({.slot = s, .ranks = ranks});
-    }
-  }
-  return cells;
-}
-
 // Items that may leave a micro-batch which holds several, by what they cost on a cell.
 class Movable {
  public:
@@ -57,10 +38,10 @@ class Movable {
     }
   }
 
-  // Takes an item out of its micro-batch, for a cell that idles. Where only the slots count: the
-  // dearest that costs at most `limit`, else the cheapest. Where every rank runs for itself: one of
-  // the same ranks, which keeps their sum, else the cheapest. None if there is none left, or if
-  // bundles keep their ranks and these ranks have none.
+  // Takes an item out of its micro-batch, for a cell that idles: the dearest that costs at most
+  // `limit`, else the cheapest; where every rank runs for itself, of the same ranks first, which
+  // keeps their sum. None if there is none left, or if bundles keep their ranks and these ranks
+  // have none.
   std::optional<ItemId> take(RankRange cell, Nanoseconds limit) {
     const bool is_kept = problem_.options().keep_groups == KeepGroups::rank;
     if (is_kept || problem_.options().sync == Sync::step) {
@@ -188,17 +169,45 @@ Nanoseconds step_time(const Problem& problem, const Draft& draft) {
   return *std::max_element(free_at.begin(), free_at.end());
 }
 
-Nanoseconds step_time(const Problem& problem, const DraftSlots& slots) {
+std::vector<Nanoseconds> rank_times(const Problem& problem, const DraftSlots& slots) {
   std::vector<Nanoseconds> free_at(static_cast<std::size_t>(problem.num_ranks()), 0);
   for (const auto& slot : slots) {
     for (const DraftGroup& group : slot) run(problem, group, free_at);
   }
-  return *std::max_element(free_at.begin(), free_at.end());
+  return free_at;
 }
+
+Nanoseconds step_time(const Problem& problem, const DraftSlots& slots) {
+  const std::vector<Nanoseconds> times = rank_times(problem, slots);
+  return *std::max_element(times.begin(), times.end());
+}
+
+namespace {
+
+// A placeholder for every rank that idles in a slot.
+void add_placeholders(const Problem& problem, DraftSlots& slots) {
+  for (auto& slot : slots) {
+    const std::vector<std::int32_t> group_of = groups_by_rank(problem, slot);
+    for (std::size_t r = 0; r < group_of.size(); ++r) {
+      if (group_of[r] < 0) {
+        slot.push_back({.ranks = {.first = static_cast<std::int64_t>(r), .size = 1}});
+      }
+    }
+  }
+}
+
+}  // namespace
 
 void equalize(const Problem& problem, std::int32_t multiple, DraftSlots& slots) {
   const auto m = static_cast<std::size_t>(multiple);
   slots.resize((slots.size() + m - 1) / m * m);
+  const PlanOptions& options = problem.options();
+  if (options.sync == Sync::step && options.keep_groups != KeepGroups::rank &&
+      problem.topology().pipeline.stages == 1) {
+    fill_idle_cells(problem, slots);
+    add_placeholders(problem, slots);
+    return;
+  }
   std::vector<IdleCell> cells = idle_cells(problem, slots);
   std::vector<Nanoseconds> slowest(slots.size(), 0);
   for (std::size_t s = 0; s < slots.size(); ++s) {
@@ -219,14 +228,7 @@ void equalize(const Problem& problem, std::int32_t multiple, DraftSlots& slots) 
     }
     for (auto& [slot, group] : fresh) slots[slot].push_back(std::move(group));
   }
-  for (auto& slot : slots) {
-    const std::vector<std::int32_t> group_of = groups_by_rank(problem, slot);
-    for (std::size_t r = 0; r < group_of.size(); ++r) {
-      if (group_of[r] < 0) {
-        slot.push_back({.ranks = {.first = static_cast<std::int64_t>(r), .size = 1}});
-      }
-    }
-  }
+  add_placeholders(problem, slots);
 }
 
 bool has_placeholder(const DraftSlots& slots) {

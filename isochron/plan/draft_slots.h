@@ -33,6 +33,9 @@ using DraftSlots = std::vector<std::vector<DraftGroup>>;
 [[nodiscard]] Nanoseconds step_time(const Problem& problem, const Draft& draft);
 [[nodiscard]] Nanoseconds step_time(const Problem& problem, const DraftSlots& slots);
 
+// The same of every rank.
+[[nodiscard]] std::vector<Nanoseconds> rank_times(const Problem& problem, const DraftSlots& slots);
+
 // Makes every rank a member of exactly one group in every slot, in a number of slots that is a
 // multiple of `multiple`: items leave micro-batches that hold several for cells that idle, as long
 // as there are any; what idles then is a placeholder, a group without items.

@@ -5,10 +5,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
-#include <optional>
 
-#include "isochron/balance/assignment.h"
 #include "isochron/plan/bundles/bundle_partition.h"
 #include "isochron/plan/steps/step_search.h"
 
@@ -32,101 +29,10 @@ DraftSlots search_equal_step(const Problem& problem, Nanoseconds bound, std::int
     const auto dealt = search_partition(problem, bound, work / 4, BlockPacker::Ranks::keep_groups);
     if (dealt) consider(*dealt);
   }
-  const std::int32_t most = consider(search_step(problem, bound, work / 4));
+  const std::int32_t most = consider(search_step(problem, bound, work));
   // Fewer micro-batches cost less and leave less room to balance.
   for (std::int32_t count = most; count >= std::max(1, most - 2); --count) {
     consider(search_step(problem, bound, work / 4, count));
-  }
-  return best;
-}
-
-namespace {
-
-// Every rank runs its longest micro-batches first, so that those of a slot take equally long.
-DraftSlots sorted_slots(const Problem& problem, std::vector<DraftGroup> groups) {
-  std::vector<std::pair<Nanoseconds, std::size_t>> order;
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    order.emplace_back(-group_time(problem, groups[i]), i);
-  }
-  std::sort(order.begin(), order.end());
-  Draft sorted;
-  for (const auto& [time, i] : order) sorted.groups.push_back(std::move(groups[i]));
-  return slots_of(problem, sorted);
-}
-
-// The items of one cell in `count` micro-batches of even cost. Nothing if none is found.
-std::optional<std::vector<DraftGroup>> even_groups(const Problem& problem, RankRange cell,
-                                                   const std::vector<ItemId>& items,
-                                                   std::int32_t count) {
-  const auto size = static_cast<std::int32_t>(cell.size);
-  const PriceId price = problem.price_of(cell);
-  std::vector<Nanoseconds> costs;
-  std::vector<Tokens> tokens;
-  std::vector<std::int32_t> sequences;
-  for (const ItemId item : items) {
-    costs.push_back(problem.item_cost(price, item));
-    tokens.push_back(problem.tokens(size, item));
-    sequences.push_back(problem.num_sequences(item));
-  }
-  Limits limits{.capacity = problem.capacity() * size};
-  if (problem.options().max_sequences > 0) limits.max_size = problem.options().max_sequences;
-  const Assignment packed =
-      assign({.costs = costs, .tokens = tokens, .sizes = sequences}, count, limits,
-             RefineGoal::spread, static_cast<std::int64_t>(items.size()) * 16);
-  if (!packed.bin_of) return std::nullopt;
-  std::vector<DraftGroup> groups(static_cast<std::size_t>(count), {.ranks = cell});
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    groups[static_cast<std::size_t>((*packed.bin_of)[i])].items.push_back(items[i]);
-  }
-  std::erase_if(groups, [](const DraftGroup& group) { return group.items.empty(); });
-  return groups;
-}
-
-}  // namespace
-
-DraftSlots search_kept_slots(const Problem& problem, Nanoseconds bound, std::int64_t work) {
-  const bool is_nested = has_nested_bundles(problem);
-  const Draft draft = search_step(problem, bound, is_nested ? work / 8 : work);
-  DraftSlots best = sorted_slots(problem, draft.groups);
-  Nanoseconds best_time = slots_time(problem, best);
-  const auto consider = [&](std::vector<DraftGroup> groups) {
-    DraftSlots slots = sorted_slots(problem, std::move(groups));
-    const Nanoseconds time = slots_time(problem, slots);
-    if (time < best_time) {
-      best_time = time;
-      best = std::move(slots);
-    }
-  };
-  if (is_nested) {
-    auto dealt = search_partition(problem, bound, work / 4, BlockPacker::Ranks::keep_groups);
-    if (dealt) consider(std::move(dealt->groups));
-  }
-  // The same ranks for everything, in micro-batches of even cost on every cell.
-  const std::int32_t size = problem.sizes().front();
-  std::vector<DraftGroup> wide;
-  std::map<std::int64_t, std::vector<ItemId>> items_of_cell;  // by the first rank
-  std::map<std::int64_t, std::int32_t> num_wide;
-  for (const DraftGroup& group : draft.groups) {
-    if (group.ranks.size == size) {
-      auto& items = items_of_cell[group.ranks.first];
-      items.insert(items.end(), group.items.begin(), group.items.end());
-    } else {
-      wide.push_back(group);
-      for (std::int64_t r = 0; r < group.ranks.size; ++r) ++num_wide[group.ranks.first + r];
-    }
-  }
-  const auto fewest = static_cast<std::int32_t>(best.size());
-  for (std::int32_t count = fewest; count < fewest + 3; ++count) {
-    std::vector<DraftGroup> groups = wide;
-    bool is_packed = true;
-    for (const auto& [first, items] : items_of_cell) {
-      const auto even = even_groups(problem, {.first = first, .size = size}, items,
-                                    std::max(1, count - num_wide[first]));
-      if (even) groups.insert(groups.end(), even->begin(), even->end());
-      is_packed = is_packed && even.has_value();
-    }
-    if (!is_packed) continue;
-    consider(std::move(groups));
   }
   return best;
 }

@@ -10,9 +10,4 @@ namespace isochron {
 [[nodiscard]] DraftSlots search_equal_step(const Problem& problem, Nanoseconds bound,
                                            std::int64_t work);
 
-// A step in which all ranks wait for each other after every slot, and bundles of several items stay
-// on their ranks. Ranks may stay empty in a slot.
-[[nodiscard]] DraftSlots search_kept_slots(const Problem& problem, Nanoseconds bound,
-                                           std::int64_t work);
-
 }  // namespace isochron

@@ -14,8 +14,10 @@
 #include "isochron/plan/bundles/bundle_bound.h"
 #include "isochron/plan/bundles/bundle_partition.h"
 #include "isochron/plan/bundles/bundle_search.h"
+#include "isochron/plan/bundles/kept_slots.h"
 #include "isochron/plan/equal_search.h"
 #include "isochron/plan/exact.h"
+#include "isochron/plan/least_areas.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
 #include "isochron/plan/pipelines/pipeline_search.h"
 #include "isochron/plan/plan_memory.h"
@@ -96,15 +98,22 @@ Draft search_free_step(const Problem& problem, Nanoseconds bound, std::int64_t e
   const auto aligned = find_aligned(problem);
   if (!aligned) return search_nested_step(problem, bound, effort);
   // All that aligned groups get when they are asked for: a wider choice is never slower.
-  const auto exact = find_exact_step(*aligned);
-  Draft nested =
-      exact ? exact->draft : search_nested_step(*aligned, free_step_bound(*aligned), effort);
+  if (const auto exact = find_exact_step(*aligned)) {
+    return improve_step(problem, bound, effort, exact->draft);
+  }
+  const Nanoseconds aligned_bound = free_step_bound(*aligned);
+  Draft crossing{.groups = {}, .time = std::numeric_limits<Nanoseconds>::max()};
+  const bool is_promising = aligned_bound > bound + (bound >> 9);
+  if (is_promising) crossing = search_step(problem, bound, effort);
+  if (crossing.time <= aligned_bound) return crossing;
+  Draft nested = search_nested_step(*aligned, aligned_bound, effort);
+  if (is_promising) return crossing.time < nested.time ? crossing : nested;
   const std::int32_t size = problem.sizes().front();
   const bool is_narrow =
       std::all_of(nested.groups.begin(), nested.groups.end(),
                   [&](const DraftGroup& group) { return group.ranks.size == size; });
   // Without wide groups there is nothing to choose.
-  if (is_narrow && !exact) return nested;
+  if (is_narrow) return nested;
   return improve_step(problem, bound, effort, std::move(nested));
 }
 
@@ -155,7 +164,9 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
   // A trial plays the step once. What nests as well as can be is near the best.
   const bool is_near = options.counts == Counts::free && has_nested_step(problem);
   const std::int64_t cost = 1 + problem.num_items() * shape.num_chunks() / (is_near ? 1 : 4);
-  DraftSlots annealed = anneal(problem, slots, bound, effort / cost, time);
+  // The fewer items there are, the more a change costs on the way to a better step.
+  const double heat = is_near || problem.num_items() > 8 ? 0.02 : 0.1;
+  DraftSlots annealed = anneal(problem, slots, bound, heat, effort / cost, time);
   if (options.counts == Counts::free) return annealed;
   equalize(problem, multiple, annealed);
   // Annealing knows no placeholders: it begins with what is left of the slots without them.
@@ -263,8 +274,22 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
                   Nanoseconds& bound) {
   const PlanOptions& options = plan.options;
   if (plan.topology.pipeline.stages > 1) {
-    bound = pipeline_bound(problem);
-    return search_pipeline(problem, plan, bound, effort);
+    if (!has_nested_bundles(problem)) {
+      bound = pipeline_bound(problem);
+      return search_pipeline(problem, plan, bound, effort);
+    }
+    // What leaves holes in aligned blocks is about the work of a rank, whatever it waits for. The
+    // slots are counted by the pipeline.
+    CostModel without_slots = plan.cost;
+    without_slots.microbatch_ns = 0;
+    Problem same(problem.work(), problem.topology(), without_slots, options);
+    copy_alone(problem, same);
+    const Nanoseconds work = block_bound(same, step_bound(same));
+    bound = pipeline_bound(problem, work);
+    DraftSlots slots = search_pipeline(problem, plan, bound, effort);
+    const Nanoseconds high = step_time(same, slots);
+    bound = std::max(bound, pipeline_bound(problem, bundle_bound(same, work, high)));
+    return slots;
   }
   if (options.sync == Sync::microbatch) {
     if (auto exact = find_exact_slots(problem)) {
@@ -289,7 +314,8 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
     const bool is_exact_better = exact && exact->draft.time < found.time;
     return slots_of(problem, is_exact_better ? exact->draft : found);
   }
-  bound = kept_bound(problem, std::max(step_bound(problem), equal_count_bound(problem)));
+  bound = block_bound(problem, std::max(equal_step_bound(problem), equal_count_bound(problem)));
+  bound = kept_bound(problem, bound);
   DraftSlots slots = search_equal_step(problem, bound, effort);
   if (const auto aligned = find_aligned(problem)) {
     DraftSlots nested = search_equal_step(*aligned, bound, effort);
@@ -315,28 +341,6 @@ bool has_one_size(const DraftSlots& slots, std::int32_t size) {
   });
 }
 
-// Whether all sequences in groups of one size take more than `time` of all ranks, whatever else
-// there is. Each is asked about its smallest size first, which takes less if links are ordered:
-// few are needed at the other size then.
-bool has_more_area(const Problem& problem, std::int32_t size, Nanoseconds time) {
-  if (problem.has_speeds()) return false;
-  const double limit = static_cast<double>(time) * problem.num_ranks() * (1 + 1e-12);
-  const auto area_at = [&](std::int32_t s, BundleId bundle) {
-    return static_cast<double>(problem.least_cost(s, bundle)) * s;
-  };
-  std::vector<double> least(static_cast<std::size_t>(problem.num_bundles()), 0);
-  double area = 0;
-  for (std::size_t i = 0; i < least.size() && problem.has_ordered_links(); ++i) {
-    const auto bundle = static_cast<BundleId>(i);
-    least[i] = area_at(problem.sizes()[problem.smallest_place(bundle)], bundle);
-    area += least[i];
-  }
-  for (std::size_t i = 0; i < least.size() && area < limit; ++i) {
-    area += area_at(size, static_cast<BundleId>(i)) - least[i];
-  }
-  return area >= limit;
-}
-
 // The same question on groups of one size, which hold everything; none if the costs do not admit
 // them.
 std::unique_ptr<Problem> with_static_size(const StepPlan& plan, const Problem& problem,
@@ -354,12 +358,13 @@ std::unique_ptr<Problem> with_static_size(const StepPlan& plan, const Problem& p
 }
 
 // Whether static sizes are worth a search of their own beside that of groups of any size. In
-// pipelines annealing gets further on few sequences; in steps with free counts the whole effort
-// does, and no static size is ever the faster one.
+// pipelines annealing gets further on few sequences; in steps with free counts, and for bundles
+// in slots, the whole effort does, and no static size is ever the faster one.
 bool are_static_sizes_tried(const StepPlan& plan, const Problem& problem) {
   const PlanOptions& options = plan.options;
   if (context_mode(options.context).kind == ContextMode::Kind::fixed) return false;
   if (plan.topology.pipeline.stages > 1) return is_polished(problem);
+  if (options.sync == Sync::microbatch) return options.keep_groups == KeepGroups::rank;
   return options.counts == Counts::free && options.keep_groups == KeepGroups::none;
 }
 
@@ -388,13 +393,14 @@ DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t
     return least.first == 0 && least.second <= bound_of_pass(plan, problem, bound_here);
   };
   const bool has_limit = plan.options.max_activation_bytes > 0;
+  const LeastAreas areas(problem);
   for (const std::int32_t size : problem.sizes()) {
     if (!holds_all(problem, size)) continue;
     if (!is_pipeline && !has_limit) {
       // The search has been there: cells alone are where it begins. Annealing goes its own way.
       const bool is_searched = size == problem.sizes().front() && has_one_size(best, size);
       if (is_searched && !is_polished(problem)) continue;
-      if (has_more_area(problem, size, time)) continue;
+      if (areas.exceed(size, time)) continue;
     }
     const auto fixed = with_static_size(plan, problem, size);
     if (fixed == nullptr) continue;

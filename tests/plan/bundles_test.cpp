@@ -10,72 +10,14 @@
 #include "isochron/plan/bundles/bundle_search.h"
 #include "isochron/plan/bundles/bundle_sets.h"
 #include "isochron/plan/bundles/tight_sets.h"
+#include "isochron/plan/bundles/wide_fill.h"
 #include "isochron/plan/exact.h"
 #include "isochron/plan/steps/step_search.h"
-#include "tests/plan/tiny_question.h"
+#include "tests/plan/drawn_bundles.h"
 #include "tests/support/num_instances.h"
 
 namespace isochron {
 namespace {
-
-// `num_bundles` bundles of one to `most_items` sequences on a power of two of ranks.
-Work random_work(Random& random, std::int32_t num_bundles, std::int64_t most_items,
-                 Tokens longest) {
-  Work work;
-  for (std::int32_t b = 0; b < num_bundles; ++b) {
-    const std::int64_t count = random.between(1, most_items);
-    work.bundles.emplace_back();
-    for (std::int64_t i = 0; i < count; ++i) {
-      work.bundles.back().push_back(static_cast<ItemId>(work.items.size()));
-      work.items.push_back({SequenceId(static_cast<std::int32_t>(work.lengths.size()))});
-      work.lengths.push_back(random.between(1, longest));
-    }
-  }
-  return work;
-}
-
-struct Drawn {
-  CostModel cost;
-  Topology topology;
-  PlanOptions options;
-  Work work;
-};
-
-Drawn random_bundles(std::uint64_t seed) {
-  Random random(seed);
-  Drawn drawn;
-  drawn.cost = random_cost(random);
-  drawn.cost.context.resize(1);
-  drawn.topology.ranks = std::int32_t{1} << random.between(0, 5);
-  drawn.topology.capacity = random.below(3) == 0 ? 4096 : 16'384;
-  drawn.options.context = "dynamic";
-  drawn.options.keep_groups = KeepGroups::rank;
-  if (random.below(4) == 0) drawn.options.max_sequences = 3;
-  drawn.options = resolved(drawn.options, drawn.topology);
-  const auto num_bundles = static_cast<std::int32_t>(random.between(1, 8));
-  drawn.work = random_work(random, num_bundles, random.below(2) == 0 ? 1 : 12,
-                           drawn.topology.capacity * random.between(1, 2) / 2);
-  return drawn;
-}
-
-// Prompts of sequences of these lengths on two ranks: a nanosecond a token, and nothing else.
-Drawn plain_bundles(const std::vector<std::vector<Tokens>>& prompts) {
-  Drawn drawn;
-  drawn.cost.linear_ns = 1;
-  drawn.topology = {.ranks = 2, .capacity = 100};
-  drawn.options.keep_groups = KeepGroups::rank;
-  drawn.options = resolved(drawn.options, drawn.topology);
-  for (const std::vector<Tokens>& lengths : prompts) {
-    drawn.work.bundles.emplace_back();
-    for (const Tokens length : lengths) {
-      const auto item = static_cast<ItemId>(drawn.work.items.size());
-      drawn.work.bundles.back().push_back(item);
-      drawn.work.items.push_back({SequenceId(item)});
-      drawn.work.lengths.push_back(length);
-    }
-  }
-  return drawn;
-}
 
 TEST(Bundles, NoStepIsShorterThanTheBoundOfBlocks) {
   int num_raised = 0;
@@ -133,6 +75,87 @@ TEST(Bundles, NoStepIsShorterThanTheBoundOfCovers) {
   if (!is_sampled) {
     EXPECT_GT(num_raised, 500);
     EXPECT_GT(num_reached, 500);
+  }
+}
+
+// On both ranks the first bundle takes 30, the second 10, and half of each counts for a rank.
+TEST(Bundles, TheLongestWideGroupIsWhole) {
+  Drawn drawn = plain_bundles({{60}, {20}});
+  drawn.options.context = "dynamic";
+  const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+  const BundleTable table(problem);
+  WideFill fill(table, 0, 40);
+  fill.set_prices(std::vector<double>{1, 0.2}, -1, 0);
+  const auto both = fill.find_dearest(40, 0);
+  ASSERT_TRUE(both);
+  EXPECT_DOUBLE_EQ(both->worth, 0.6);
+  EXPECT_EQ(both->longest.bundle, 0);
+  EXPECT_DOUBLE_EQ(both->longest.part, 0.5);
+  EXPECT_EQ(both->rest.bundle, 1);
+  EXPECT_DOUBLE_EQ(both->rest.part, 0.5);
+  EXPECT_FALSE(fill.find_dearest(40, 0.6));
+  // The second one has no room behind the first; the first none at all.
+  EXPECT_DOUBLE_EQ(fill.find_dearest(39, 0)->worth, 0.5);
+  EXPECT_DOUBLE_EQ(fill.find_dearest(29, 0)->worth, 0.29);
+  EXPECT_DOUBLE_EQ(fill.time_for(0.5, 40), 30);
+  EXPECT_DOUBLE_EQ(fill.time_for(0.55, 50), 40);
+  EXPECT_DOUBLE_EQ(fill.time_for(0.55, 35), 35);
+  EXPECT_DOUBLE_EQ(fill.most_of(0, 30), 0.5);
+  EXPECT_DOUBLE_EQ(fill.most_of(0, 29), 0);
+}
+
+// Of all ways to put bundles on groups wider than a block, or to leave them out.
+TEST(Bundles, NoContentOfWideGroupsIsDearer) {
+  int num_tight = 0;
+  for (std::uint64_t seed = 0; seed < num_asked(2000); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Drawn drawn = random_bundles(seed);
+    const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+    if (!has_nested_bundles(problem) || problem.num_bundles() > 4) continue;
+    const BundleTable table(problem);
+    Random random(seed);
+    const auto level = static_cast<std::int32_t>(random.below(2));
+    const std::int32_t num_wide = table.num_levels() - 1 - level;
+    if (num_wide < 1) continue;
+    std::vector<double> prices;
+    for (std::int32_t b = 0; b < problem.num_bundles(); ++b) prices.push_back(random.unit());
+    const Nanoseconds latest = table.time(table.num_levels() - 1, 0) * random.between(1, 4);
+    const Nanoseconds time = random.between(latest / 4, latest);
+    WideFill fill(table, level, latest);
+    fill.set_prices(prices, -1, 0);
+    std::int64_t num_ways = 1;
+    for (std::int32_t b = 0; b < problem.num_bundles(); ++b) num_ways *= num_wide + 1;
+    double dearest = 0;
+    for (std::int64_t way = 1; way < num_ways; ++way) {
+      std::vector<BlockUse> uses(static_cast<std::size_t>(table.num_levels()));
+      double worth = 0;
+      bool fits = true;
+      std::int64_t digits = way;
+      for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle, digits /= num_wide + 1) {
+        const auto wide = level + static_cast<std::int32_t>(digits % (num_wide + 1));
+        if (wide == level) continue;
+        fits = fits && table.fits(wide, bundle);
+        BlockUse& use = uses[static_cast<std::size_t>(wide)];
+        use.cost += table.use(wide, bundle).cost;
+        use.tokens += table.use(wide, bundle).tokens;
+        use.sequences += table.use(wide, bundle).sequences;
+        worth += prices[static_cast<std::size_t>(bundle)] * table.size(level) / table.size(wide);
+      }
+      Nanoseconds taken = 0;
+      for (std::int32_t wide = level + 1; wide < table.num_levels(); ++wide) {
+        taken += table.time(wide, uses[static_cast<std::size_t>(wide)]);
+      }
+      if (!fits || taken > time) continue;
+      dearest = std::max(dearest, worth);
+      EXPECT_LE(fill.time_for(worth * (1 - 1e-9), static_cast<double>(latest)),
+                static_cast<double>(taken));
+    }
+    const auto found = fill.find_dearest(time, 0);
+    EXPECT_GE(found ? found->worth : 0, dearest * (1 - 1e-9));
+    num_tight += dearest > 0 && found->worth <= dearest * (1 + 1e-9) ? 1 : 0;
+  }
+  if (!is_sampled) {
+    EXPECT_GT(num_tight, 50);
   }
 }
 
@@ -243,6 +266,27 @@ TEST(Bundles, TheSearchFindsNearlyTheBestPlaces) {
     EXPECT_LE(sum / count, 1.01);
   }
   RecordProperty("mean", std::to_string(sum / count));
+}
+
+// 200 tokens on 4 ranks: on all of them each takes its part, which blocks of 2 do not have.
+TEST(Bundles, BlocksAreAsWideAsGroupsAreCheap) {
+  Drawn drawn = plain_bundles({{45, 45}, {25, 25}, {15, 15}, {15, 15}});
+  drawn.topology.ranks = 4;
+  drawn.options = {.context = "dynamic", .keep_groups = KeepGroups::rank};
+  drawn.options = resolved(drawn.options, drawn.topology);
+  const Problem free(drawn.work, drawn.topology, drawn.cost, drawn.options);
+  const auto wide = search_partition(free, 50, 1000);
+  ASSERT_TRUE(wide);
+  EXPECT_EQ(wide->time, 50);
+  // Traffic that takes as long as the work of a rank.
+  drawn.cost.context = {{.kind = ContextKind::all_gather_kv,
+                         .bytes_per_token = 1,
+                         .links = {{.max_ranks = 2, .gb_per_s = 1000, .latency_us = 0},
+                                   {.max_ranks = 4, .gb_per_s = 1, .latency_us = 0}}}};
+  const Problem dear(drawn.work, drawn.topology, drawn.cost, drawn.options);
+  const auto narrow = search_partition(dear, 50, 1000);
+  ASSERT_TRUE(narrow);
+  for (const DraftGroup& group : narrow->groups) EXPECT_LE(group.ranks.size, 2);
 }
 
 TEST(Bundles, ThePartitionFindsNearlyTheBestPlaces) {

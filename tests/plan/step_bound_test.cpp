@@ -5,6 +5,8 @@
 #include "isochron/core/random.h"
 #include "isochron/plan/bounds/bounds.h"
 #include "isochron/plan/bounds/share_rule.h"
+#include "isochron/plan/draft_slots.h"
+#include "isochron/plan/equal_search.h"
 #include "isochron/plan/steps/step_search.h"
 #include "tests/plan/singles.h"
 #include "tests/plan/tiny_question.h"
@@ -33,6 +35,31 @@ TEST(StepBound, EverySizeCountsItsMicrobatchesInItsOwnWay) {
                         dear_microbatches(), resolved({.context = "dynamic"}, topology));
   EXPECT_EQ(step_bound(problem), 442);
   EXPECT_EQ(search_step(problem, 442, 10'000).time, 442);
+}
+
+// Nine sequences of 5 tokens on two ranks, one of them with 95 more. Both ranks with three
+// micro-batches would end at 370. One does with two, which hold 20 tokens: 115 with the dear one.
+// The other has 25 tokens and three micro-batches.
+TEST(StepBound, ARankWithFewMicrobatchesNeedsWhatIsDense) {
+  const Topology topology{.ranks = 2, .capacity = 10};
+  Work work = singles({5, 5, 5, 5, 5, 5, 5, 5, 5});
+  work.extra_costs = {95, 0, 0, 0, 0, 0, 0, 0, 0};
+  const Problem problem(work, topology, dear_microbatches(),
+                        resolved({.context = "static:1"}, topology));
+  EXPECT_EQ(step_bound(problem), 325);
+  EXPECT_EQ(search_step(problem, 325, 10'000).time, 325);
+}
+
+// 35 tokens on two ranks take two micro-batches on each: that of the sequence which takes 605 by
+// itself, and another one beside it.
+TEST(StepBound, WithEqualCountsTheSlowestPaysForEveryMicrobatch) {
+  const Topology topology{.ranks = 2, .capacity = 10};
+  Work work = singles({5, 10, 10, 10});
+  work.extra_costs = {500, 0, 0, 0};
+  const Problem problem(work, topology, dear_microbatches(),
+                        resolved({.context = "static:1", .counts = Counts::equal}, topology));
+  EXPECT_EQ(step_bound(problem), 605);
+  EXPECT_EQ(equal_step_bound(problem), 705);
 }
 
 TEST(StepBound, NoRuleSharesMoreThanAMicrobatch) {
@@ -76,6 +103,9 @@ TEST(StepBound, NoStepIsShorter) {
       if (!is_possible) continue;
       const Nanoseconds bound = step_bound(problem);
       EXPECT_GE(search_step(problem, bound, 50'000).time, bound) << context;
+      const Nanoseconds equal_bound = equal_step_bound(problem);
+      EXPECT_GE(step_time(problem, search_equal_step(problem, equal_bound, 20'000)), equal_bound)
+          << context;
     }
   }
 }

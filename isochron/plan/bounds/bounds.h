@@ -8,7 +8,10 @@ namespace isochron {
 // some size. With equal counts, and with any other rule on top, it still holds.
 [[nodiscard]] Nanoseconds step_bound(const Problem& problem);
 
-// A bound of the same from one that is known, by what leaves holes in blocks of aligned groups.
+// The same with equal counts, of which it knows more.
+[[nodiscard]] Nanoseconds equal_step_bound(const Problem& problem);
+
+// A bound with free counts from one that is known, by what leaves holes in blocks of aligned groups.
 [[nodiscard]] Nanoseconds block_bound(const Problem& problem, Nanoseconds low);
 
 // The same where all ranks wait for each other after every slot.

@@ -4,24 +4,25 @@
 // micro-batch (ShareRule), over all ranks. What runs in a slot is never worth more than the slot
 // takes, so all prices together are a bound. A few long bundles raise it: a slot that holds one
 // takes at least as long as it does, while the ranks beside it hold no more than their tokens are
-// worth at best. All ways to put up to three of them into slots are tried.
+// worth at best. All ways to put up to three of them into slots, in groups of their own or shared
+// ones, are tried.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "isochron/plan/bounds/bounds.h"
-#include "isochron/plan/bounds/share_rule.h"
+#include "isochron/plan/bounds/slot_prices.h"
 
 namespace isochron {
 
 namespace {
 
 constexpr double slack = 1e-11;  // of sums in double: more than all their roundings
-
-using SizeRules = std::vector<ShareRule>;  // by size
 
 // Prices of the bundles, and what any tokens of them are worth at best.
 class Prices {
@@ -70,6 +71,7 @@ class Prices {
     return sum;
   }
   [[nodiscard]] double price(std::size_t bundle) const { return price_[bundle]; }
+  [[nodiscard]] std::span<const double> all() const { return price_; }
 
   // Leaves out some bundles, for worth().
   void set_aside(const std::vector<std::size_t>& bundles) {
@@ -130,10 +132,21 @@ SizeRules best_rules(const Problem& problem) {
   return best;
 }
 
+constexpr std::size_t max_long = 3;  // bundles that are put into slots
+constexpr std::int64_t max_tried = 40'000;
+
 // A long bundle on a group of one size.
 struct Stay {
-  double time = 0;     // without the fixed cost of a slot, with the latency
-  double latency = 0;  // of that
+  double cost = 0;
+  double latency = 0;  // of a micro-batch
+  double tokens = 0;   // padded
+  double size = 1;
+};
+
+// Long bundles that share a micro-batch.
+struct LongGroup {
+  double time = 0;  // without the fixed cost of a slot, with the latency
+  double tokens = 0;
   double size = 1;
 };
 
@@ -145,6 +158,8 @@ class SlotBound {
         ranks_(problem.num_ranks()),
         fixed_(static_cast<double>(problem.microbatch())) {}
 
+  [[nodiscard]] const Prices& prices() const { return prices_; }
+
   double bound() {
     std::vector<std::pair<double, std::size_t>> by_work;  // negative: dearest first
     for (BundleId bundle = 0; bundle < problem_.num_bundles(); ++bundle) {
@@ -152,7 +167,6 @@ class SlotBound {
       by_work.emplace_back(-prices_.price(static_cast<std::size_t>(bundle)),
                            static_cast<std::size_t>(bundle));
     }
-    constexpr std::size_t max_long = 3;
     const std::size_t num_long = std::min(by_work.size(), max_long);
     std::partial_sort(by_work.begin(), by_work.begin() + static_cast<std::ptrdiff_t>(num_long),
                       by_work.end());
@@ -161,19 +175,21 @@ class SlotBound {
     std::vector<std::size_t> chosen;
     for (const auto& [work, bundle] : by_work) {
       chosen.push_back(bundle);
-      std::size_t combinations = 1;
-      stays_.clear();
-      for (const std::size_t x : chosen) {
-        stays_.push_back(stays_of(x));
-        combinations *= stays_.back().size();
-      }
-      if (combinations > 40'000) break;
+      stays_.push_back(stays_of(bundle));
       prices_.set_aside(chosen);
       double rest = prices_.total();
       for (const std::size_t x : chosen) rest -= prices_.price(x);
+      // What those from here on take of all ranks at least.
+      least_areas_.assign(chosen.size() + 1, 0);
+      for (std::size_t i = chosen.size(); i-- > 0;) {
+        double least = std::numeric_limits<double>::infinity();
+        for (const Stay& stay : stays_[i]) least = std::min(least, stay.size * stay.cost);
+        least_areas_[i] = least_areas_[i + 1] + least;
+      }
       least_ = std::numeric_limits<double>::infinity();
-      slots_.clear();
-      place(0);
+      num_tried_ = 0;
+      place_from(0, 0);
+      if (num_tried_ > max_tried) break;
       best = std::max(best, rest + least_);
     }
     return best;
@@ -182,30 +198,53 @@ class SlotBound {
  private:
   struct Slot {
     double longest = 0;
-    double size = 0;  // of its long bundles together
+    double size = 0;  // of the groups of its long bundles together
     double area = 0;  // of them, without latencies: those are paid for what joins them too
+    std::array<LongGroup, max_long> groups = {};
+    std::size_t num_groups = 0;
   };
 
   std::vector<Stay> stays_of(std::size_t bundle) const {
     std::vector<Stay> stays;
-    double fastest = std::numeric_limits<double>::infinity();
+    const auto id = static_cast<BundleId>(bundle);
     for (const std::int32_t size : problem_.sizes()) {
-      if (!problem_.fits(size, static_cast<BundleId>(bundle))) continue;
-      const double time =
-          static_cast<double>(problem_.least_cost(size, static_cast<BundleId>(bundle)) +
-                              problem_.least_fixed(size) - problem_.microbatch());
-      if (time >= fastest) continue;  // wider and no faster: never better
-      fastest = time;
+      if (!problem_.fits(size, id)) continue;
+      const Tokens tokens = problem_.tokens(size, problem_.items_of(id).front());
       stays.push_back(
-          {.time = time,
+          {.cost = static_cast<double>(problem_.least_cost(size, id)),
            .latency = static_cast<double>(problem_.least_fixed(size) - problem_.microbatch()),
+           .tokens = static_cast<double>(tokens),
            .size = static_cast<double>(size)});
     }
     return stays;
   }
 
-  // All ways to put the long bundles from `index` on into the slots so far, or fresh ones.
-  void place(std::size_t index) {
+  // The slot with a bundle in one of its groups, or in a fresh one after the last.
+  static Slot with(Slot slot, const Stay& stay, std::size_t place) {
+    LongGroup& group = slot.groups[place];
+    if (place == slot.num_groups) {
+      group = {.time = stay.latency, .size = stay.size};
+      slot.size += stay.size;
+      slot.num_groups += 1;
+    }
+    group.time += stay.cost;
+    group.tokens += stay.tokens;
+    slot.longest = std::max(slot.longest, group.time);
+    slot.area += stay.size * stay.cost;
+    return slot;
+  }
+
+  bool admits(const Slot& slot, const Stay& stay, std::size_t place) const {
+    if (place == slot.num_groups) return slot.size + stay.size <= ranks_;
+    const LongGroup& group = slot.groups[place];
+    return group.size == stay.size &&
+           group.tokens + stay.tokens <= stay.size * static_cast<double>(problem_.capacity());
+  }
+
+  // All ways to put the long bundles from `index` on into the slots so far, or fresh ones, that may
+  // be the cheapest: none costs less than the areas of the bundles, which are `area` so far.
+  void place_from(std::size_t index, double area) {
+    if ((area + least_areas_[index]) / ranks_ >= least_ || ++num_tried_ > max_tried) return;
     if (index == stays_.size()) {
       double cost = 0;
       double beside = 0;  // ranks
@@ -223,23 +262,20 @@ class SlotBound {
       return;
     }
     for (const Stay& stay : stays_[index]) {
-      const auto with = [&](Slot slot) {
-        slot.longest = std::max(slot.longest, stay.time);
-        slot.size += stay.size;
-        slot.area += stay.size * (stay.time - stay.latency);
-        return slot;
-      };
+      const double with_it = area + stay.size * stay.cost;
       // By index: placing the next ones adds slots for a while.
       const std::size_t num_slots = slots_.size();
       for (std::size_t s = 0; s < num_slots; ++s) {
-        if (slots_[s].size + stay.size > ranks_) continue;
         const Slot before = slots_[s];
-        slots_[s] = with(before);
-        place(index + 1);
+        for (std::size_t place = 0; place <= before.num_groups; ++place) {
+          if (!admits(before, stay, place)) continue;
+          slots_[s] = with(before, stay, place);
+          place_from(index + 1, with_it);
+        }
         slots_[s] = before;
       }
-      slots_.push_back(with({}));
-      place(index + 1);
+      slots_.push_back(with({}, stay, 0));
+      place_from(index + 1, with_it);
       slots_.pop_back();
     }
   }
@@ -250,7 +286,9 @@ class SlotBound {
   double fixed_;
   std::vector<std::vector<Stay>> stays_;  // of each long bundle
   std::vector<Slot> slots_;
+  std::vector<double> least_areas_;
   double least_ = 0;
+  std::int64_t num_tried_ = 0;
 };
 
 }  // namespace
@@ -304,8 +342,17 @@ Nanoseconds slot_bound(const Problem& problem) {
   const Nanoseconds even = equal_count_bound(problem);
   if (problem.has_speeds()) return even;
   const SizeRules volume(static_cast<std::size_t>(problem.num_ranks()) + 1);
-  const double bound =
-      std::max(SlotBound(problem, volume).bound(), SlotBound(problem, best_rules(problem)).bound());
+  const SizeRules best = best_rules(problem);
+  SlotBound by_volume(problem, volume);
+  SlotBound by_rules(problem, best);
+  double bound = std::max(by_volume.bound(), by_rules.bound());
+  if (problem.num_bundles() == problem.num_items()) {
+    const bool is_volume = by_volume.prices().total() >= by_rules.prices().total();
+    const Prices& prices = (is_volume ? by_volume : by_rules).prices();
+    Leaders leaders(problem, is_volume ? volume : best, prices.all());
+    bound = std::max(bound, prices.total() + price_surplus(problem, leaders));
+    if (problem.sizes().size() == 1) bound = std::max(bound, equal_groups_bound(problem, leaders));
+  }
   return std::max(even, static_cast<Nanoseconds>(std::ceil(bound * (1 - slack))));
 }
 

@@ -7,11 +7,13 @@
 // arguments:
 //   area    the least areas add up to no more than ranks * T.
 //   slots   a rank with k micro-batches works T - k * fixed at most and holds items of at most k
-//           shares; if u ranks have k or fewer, these do at most the densest u * k shares of the
-//           work, the others pay k + 1 times.
+//           shares: the fewer it has, the denser its work must be, and little is dense.
 //   cover   a bundle that no smallest group runs within T has a micro-batch on a wider group. A
 //           rank runs a micro-batch of the smallest size besides, or all of its time is covered by
 //           such bundles, by others that pay traffic there, or by nothing.
+// With equal counts a fourth:
+//   counts  every rank pays for as many micro-batches as the shares take on average, rounded up,
+//           also the ranks of the slowest bundle.
 
 #include <algorithm>
 #include <cmath>
@@ -21,6 +23,7 @@
 #include <vector>
 
 #include "isochron/plan/bounds/bounds.h"
+#include "isochron/plan/bounds/dense_work.h"
 #include "isochron/plan/bounds/share_rule.h"
 
 namespace isochron {
@@ -41,8 +44,9 @@ struct Option {
 
 class StepBound {
  public:
-  explicit StepBound(const Problem& problem)
+  StepBound(const Problem& problem, Counts counts)
       : problem_(problem),
+        has_equal_counts_(counts == Counts::equal),
         fixed_(static_cast<double>(problem.microbatch())),
         is_plain_(problem.num_bundles() == problem.num_items()) {
     if (problem.has_speeds()) {
@@ -235,14 +239,15 @@ class StepBound {
     if (problem_.has_speeds()) return low;
     const double shares = sum_at(low).share;
     const auto usual = static_cast<std::int32_t>(shares * (1 - slack) / problem_.num_ranks());
-    for (std::int32_t few = usual; few <= usual + 1; ++few) {
-      const double density = few == 0 ? 0 : critical_density(low, few);
+    for (std::int32_t few = std::max(1, usual); few <= usual + 1; ++few) {
+      const double density = critical_density_at(low, few);
       double dense = 0;
       for (const Load& load : settled_) dense += std::max(0.0, load.work - density * load.share);
-      low =
-          smallest(low, [&](Nanoseconds target) { return slots_fit(target, few, density, dense); });
+      low = smallest(low, [&](Nanoseconds target) { return slots_fit(target, density, dense); });
     }
-    return smallest(low, [&](Nanoseconds target) { return cover_fits(target); });
+    low = smallest(low, [&](Nanoseconds target) { return cover_fits(target); });
+    if (!has_equal_counts_) return low;
+    return smallest(low, [&](Nanoseconds target) { return counts_fit(target); });
   }
 
   Load sum_at(Nanoseconds target) const {
@@ -260,37 +265,19 @@ class StepBound {
     return sum_at(target).area * (1 - slack) <= speed_ * static_cast<double>(target);
   }
 
-  // The work per share that u * few shares end at, for the u that allows the most work: where one
-  // more rank with few micro-batches gains nothing, or where all ranks have few.
-  double critical_density(Nanoseconds target, std::int32_t few) const {
-    const double even = std::max(0.0, (static_cast<double>(target) - (few + 1) * fixed_) / few);
-    const double all = static_cast<double>(problem_.num_ranks()) * few;
-    std::vector<Load> dense;
-    double shares = 0;
+  // The density for which slots_fit() allows the least work.
+  double critical_density_at(Nanoseconds target, std::int32_t few) const {
+    std::vector<WorkShare> loads;
     const auto add = [&](const Load& load) {
-      if (load.share <= 0 || load.work == infinite || load.work < even * load.share) return;
-      dense.push_back(load);
-      shares += load.share;
+      if (load.work != infinite) loads.push_back({load.work, load.share});
     };
     for (const Load& load : settled_) add(load);
     for (const std::size_t i : unsettled_) add(load_of(i, target));
-    if (shares < all) return even;
-    std::sort(dense.begin(), dense.end(),
-              [](const Load& a, const Load& b) { return a.work * b.share > b.work * a.share; });
-    double sum = 0;
-    for (const Load& load : dense) {
-      sum += load.share;
-      if (sum >= all) return load.work / load.share;
-    }
-    return even;
+    return critical_density(loads, few, static_cast<double>(target), fixed_);
   }
 
-  // Shares of v do at most density * v + dense of the work: the fractional knapsack's dual. `dense`
-  // comes with that of the settled bundles.
-  bool slots_fit(Nanoseconds target, std::int32_t few, double density, double dense) const {
-    const double time = static_cast<double>(target);
-    const double ranks = problem_.num_ranks();
-    const double many_work = std::max(0.0, time - (few + 1) * fixed_);
+  // `dense` comes with that of the settled bundles.
+  bool slots_fit(Nanoseconds target, double density, double dense) const {
     double work = settled_sum_.work;
     for (const std::size_t i : unsettled_) {
       const Load load = load_of(i, target);
@@ -298,19 +285,20 @@ class StepBound {
       work += load.work;
       dense += std::max(0.0, load.work - density * load.share);
     }
-    if (few == 0) dense = 0;
-    const double few_time = std::max(0.0, time - fixed_);
-    const double few_dense = density * few;
-    // min(u * few_time, u * few_dense + dense) + (ranks - u) * many_work, at its largest u.
-    const auto most_at = [&](double u) {
-      return std::min(u * few_time, u * few_dense + dense) + (ranks - u) * many_work;
-    };
-    double most = std::max(most_at(0), most_at(ranks));
-    if (few_time > few_dense) {
-      const double meet = std::min(ranks, dense / (few_time - few_dense));
-      most = std::max({most, most_at(std::floor(meet)), most_at(std::min(ranks, std::ceil(meet)))});
-    }
-    return work * (1 - slack) <= most;
+    return work * (1 - slack) <=
+           most_work(problem_.num_ranks(), static_cast<double>(target), fixed_, density, dense);
+  }
+
+  // All ranks have as many micro-batches as all shares take on average, or more.
+  bool counts_fit(Nanoseconds target) const {
+    const double ranks = problem_.num_ranks();
+    const double share = sum_at(target).share;
+    if (share == infinite) return false;
+    const double others = std::max(0.0, std::ceil(share / ranks * (1 - slack)) - 1) * fixed_;
+    const double left = static_cast<double>(target) - others;  // for the slowest, beside the others
+    if (left < static_cast<double>(item_)) return false;
+    const double work = sum_at(static_cast<Nanoseconds>(std::ceil(left))).work;
+    return work * (1 - slack) <= ranks * (left - fixed_);
   }
 
   bool cover_fits(Nanoseconds target) const {
@@ -430,6 +418,7 @@ class StepBound {
   }
 
   const Problem& problem_;
+  bool has_equal_counts_;
   double fixed_;
   bool is_plain_;     // every bundle is one item
   double speed_ = 0;  // of all ranks
@@ -447,6 +436,10 @@ class StepBound {
 
 }  // namespace
 
-Nanoseconds step_bound(const Problem& problem) { return StepBound(problem).bound(); }
+Nanoseconds step_bound(const Problem& problem) { return StepBound(problem, Counts::free).bound(); }
+
+Nanoseconds equal_step_bound(const Problem& problem) {
+  return StepBound(problem, Counts::equal).bound();
+}
 
 }  // namespace isochron

@@ -5,10 +5,10 @@
 // bundle have a price: if the dearest content of a block within T is worth v, and all bundles
 // together more than v times the blocks, then no step of length T exists. The prices come from the
 // linear program that covers all bundles with as few blocks as possible (Gilmore and Gomory, 1961),
-// over all sets that a block can run; wider groups fill the rest of a block at the best rate that
-// any of them has, and so do small bundles where there are too many to combine. Prices that exclude
-// T exclude more than that: T rises to where they fail, and the simplex method goes on from there
-// with the sets that are new.
+// over all sets that a block can run; of wider groups the longest takes its whole time of a block,
+// others fill the rest at the best rate that any of them has, and so do small bundles where there
+// are too many to combine. Prices that exclude T exclude more than that: T rises to where they
+// fail, and the simplex method goes on from there with the sets that are new.
 //
 // Whatever the rounding of the simplex method, a bound is taken from prices only after the dearest
 // content at these very prices was looked up.
@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "isochron/plan/bundles/bundle_sets.h"
+#include "isochron/plan/bundles/wide_fill.h"
 
 namespace isochron {
 
@@ -37,8 +38,11 @@ class CoverBound {
         count_(static_cast<std::size_t>(table.num_bundles())),
         num_blocks_(problem.num_ranks() / table.size(level)),
         high_(high),
+        open_(high),
+        pivots_left_(150 + 24 * count_),
         price_(count_, 0),
-        areas_(least_areas(table, level, high)) {
+        areas_(least_areas(table, level, high)),
+        wide_(table, level, high) {
     for (BundleId bundle = 0; bundle < table.num_bundles(); ++bundle) {
       if (area(bundle) <= small) small_.push_back(bundle);
     }
@@ -47,31 +51,34 @@ class CoverBound {
       for (const BundleId bundle : set.ids()) sum += area(bundle);
       area_of_set_.push_back(sum);
     }
-    find_wide();
     fixed_ = table.fixed(0);
-    for (std::int32_t l = 0; l < table.num_levels(); ++l) {
-      fixed_ = std::min(fixed_, table.fixed(l));
-      if (l == level + 1) wide_fixed_ = table.fixed(l);
-      if (l > level) wide_fixed_ = std::min(wide_fixed_, table.fixed(l));
-    }
+    for (std::int32_t l = 0; l < table.num_levels(); ++l) fixed_ = std::min(fixed_, table.fixed(l));
   }
 
   Nanoseconds raised(Nanoseconds low) {
-    // The step at hand may be the best; and what excludes a late target took fewer steps to it.
-    for (const Nanoseconds target : {high_ - 1, low + (high_ - low) / 2}) {
-      const Nanoseconds excluded = excluded_by_cover(target, target);
-      if (excluded > target) return excluded;
+    // The step at hand may be the best. If not, the rest is halved: what excludes a late target
+    // took fewer steps to it than one after the other from below.
+    constexpr int max_tries = 6;
+    Nanoseconds target = high_ - 1;
+    for (int tries = 0; tries < max_tries && target >= low; ++tries) {
+      const Nanoseconds excluded = excluded_by_cover(target);
+      if (excluded > target) {
+        low = excluded;
+      } else {
+        open_ = target;
+      }
+      if (low >= high_ || open_ - low <= low >> 12) break;
+      target = low + (open_ - low) / 2;
     }
-    return excluded_by_cover(low, low);
+    return low;
   }
 
  private:
-  // No step is shorter: `proved`, or more if the cover shows it for targets from `target` on.
-  Nanoseconds excluded_by_cover(Nanoseconds target, Nanoseconds proved) {
+  // No step is shorter: more than `target` if the cover shows it.
+  Nanoseconds excluded_by_cover(Nanoseconds target) {
+    Nanoseconds proved = target;
     if (!begin(target)) return proved;
-    // About what it takes; without an end a basis could come again.
-    const std::size_t max_pivots = 100 + 16 * count_;
-    for (std::size_t pivot = 0; pivot < max_pivots; ++pivot) {
+    for (std::size_t pivot = 0; pivots_left_ > 0; ++pivot, --pivots_left_) {
       if (cover_size() <= num_blocks_) break;  // perhaps there is a step of this length
       const Column best = helpful(target);
       const bool is_best = best.worth <= 1 + slack && best.surplus == no_surplus;
@@ -80,7 +87,8 @@ class CoverBound {
         if (excluded > target) {
           proved = std::max(proved, excluded);
           if (proved >= high_) break;
-          target = std::min(high_ - 1, std::max(proved, target + (target >> 12)));
+          target = std::max(proved, target + std::max(target >> 12, (open_ - target) / 8));
+          target = std::min(high_ - 1, target);
           continue;
         }
       }
@@ -90,24 +98,21 @@ class CoverBound {
   }
 
   static constexpr std::size_t no_surplus = ~std::size_t{0};
-  static constexpr std::size_t chunk = 512;
+  static constexpr std::size_t chunk = 128;
   static constexpr std::size_t proof_interval = 8;
 
-  // What a block runs: a set, and parts of a wide bundle and of a small one in what is left.
+  // What a block runs: a set, parts of wide bundles in what is left, and of a small one beside it.
   struct Column {
     double worth = -1;
     const BundleSet* set = nullptr;
-    BundleId wide = -1;
-    double wide_part = 0;
-    BundleId small = -1;
-    double small_part = 0;
+    WideFill::Content wide = {};
+    WideFill::Part small = {};
     std::size_t surplus = no_surplus;  // not a block: the price of this bundle is below 0
   };
   struct Filler {
-    Nanoseconds time = 0;  // of one
-    double rate = 0;       // worth per time of a block
     BundleId bundle = -1;
-    double part = 0;  // of the bundle per time
+    double rate = 0;  // worth by area
+    double part = 0;  // of the bundle by area
   };
 
   // Blocks of disjoint sets, the fullest first, and one for every bundle that none of them has.
@@ -126,7 +131,7 @@ class CoverBound {
           room(static_cast<double>(target), 0) / std::max(1.0, area(bundle));
     }
     for (std::size_t i = 0; i < count_; ++i) {
-      if (part[i] <= 0) part[i] = widest_part(static_cast<BundleId>(i), target);
+      if (part[i] <= 0) part[i] = wide_.most_of(static_cast<BundleId>(i), target);
       if (part[i] <= 0) return false;
       inverse_[i * count_ + i] = price_[i] = cover_[i] = 1 / part[i];
     }
@@ -149,16 +154,6 @@ class CoverBound {
       }
     }
     return true;
-  }
-
-  // The most of a bundle that a block holds of a wide group, over and over.
-  double widest_part(BundleId bundle, Nanoseconds target) const {
-    double most = 0;
-    for (const Filler& filler : wide_) {
-      if (filler.time > target) break;
-      if (filler.bundle == bundle) most = std::max(most, filler.part);
-    }
-    return most * static_cast<double>(target - wide_fixed_);
   }
 
   double cover_size() const {
@@ -184,44 +179,13 @@ class CoverBound {
     return sum;
   }
 
-  // Groups wider than a block, by the time that one takes of it.
-  void find_wide() {
-    for (std::int32_t l = level_ + 1; l < table_.num_levels(); ++l) {
-      const double blocks = static_cast<double>(table_.size(l)) / table_.size(level_);
-      for (BundleId bundle = 0; bundle < table_.num_bundles(); ++bundle) {
-        const Nanoseconds time = table_.time(l, bundle);
-        if (!table_.fits(l, bundle) || time > high_) continue;
-        const auto cost = static_cast<double>(table_.use(l, bundle).cost);
-        wide_.push_back(
-            {.time = time, .bundle = bundle, .part = 1 / (blocks * std::max(1.0, cost))});
-      }
-    }
-    std::sort(wide_.begin(), wide_.end(), [](const Filler& a, const Filler& b) {
-      return a.time != b.time ? a.time < b.time : a.part > b.part;
-    });
-  }
-
-  // Of these, each of a better rate than those before: what is left of a block is worth at most its
-  // time at the best rate that fits in.
-  std::vector<Filler> fillers(Nanoseconds latest) const {
-    std::vector<Filler> better;
-    for (const Filler& filler : wide_) {
-      if (filler.time > latest) break;
-      const double rate = filler.part * price(filler.bundle);
-      if (!better.empty() && rate <= better.back().rate) continue;
-      better.push_back(filler);
-      better.back().rate = rate;
-    }
-    return better;
-  }
-
   // The small bundle of the best worth per area.
   Filler best_small() const {
     Filler best;
     for (const BundleId bundle : small_) {
       const double part = 1 / std::max(1.0, area(bundle));
       if (best.bundle < 0 || part * price(bundle) > best.rate) {
-        best = {.time = 0, .rate = part * price(bundle), .bundle = bundle, .part = part};
+        best = {.bundle = bundle, .rate = part * price(bundle), .part = part};
       }
     }
     return best;
@@ -232,34 +196,34 @@ class CoverBound {
     return std::max(0.0, table_.size(level_) * (time - static_cast<double>(fixed_)) - area);
   }
 
-  // Of sets from `begin` to `end`.
-  Column dearest(Nanoseconds target, std::size_t begin, std::size_t end) const {
-    const std::vector<Filler> fillers = this->fillers(target);
+  // Small bundles fill what wide ones leave of a block, too.
+  Filler show_fillers() {
     const Filler small = best_small();
+    wide_.set_prices(shown_, small.bundle, small.rate * table_.size(level_));
+    return small;
+  }
+
+  // Of sets from `begin` to `end`.
+  Column dearest(Nanoseconds target, std::size_t begin, std::size_t end) {
+    const Filler small = show_fillers();
     Column best;
     const auto consider = [&](const BundleSet* set, double own, Nanoseconds used, double area) {
       const double all = room(static_cast<double>(target), area);
       if (own + small.rate * all > best.worth) {
         best = {.worth = own + small.rate * all,
                 .set = set,
-                .small = small.bundle,
-                .small_part = small.part * all};
+                .wide = {},
+                .small = {.bundle = small.bundle, .part = small.part * all}};
       }
       const Nanoseconds rest = target - used;
-      auto next = std::upper_bound(fillers.begin(), fillers.end(), rest,
-                                   [](Nanoseconds time, const Filler& f) { return time < f.time; });
-      if (next == fillers.begin()) return;
-      const Filler& wide = *--next;
-      const auto filled = static_cast<double>(rest - wide_fixed_);
       const double beside = room(static_cast<double>(used), area);
-      const double worth = own + wide.rate * filled + small.rate * beside;
-      if (worth <= best.worth) return;
-      best = {.worth = worth,
+      const double with = own + small.rate * beside;
+      const auto wide = wide_.find_dearest(rest, best.worth - with);
+      if (!wide) return;
+      best = {.worth = with + wide->worth,
               .set = set,
-              .wide = wide.bundle,
-              .wide_part = wide.part * filled,
-              .small = small.bundle,
-              .small_part = small.part * beside};
+              .wide = *wide,
+              .small = {.bundle = small.bundle, .part = small.part * beside}};
     };
     consider(nullptr, 0, 0, 0);
     for (std::size_t i = begin; i < std::min(end, sets_.size()) && sets_[i].time <= target; ++i) {
@@ -291,9 +255,8 @@ class CoverBound {
   }
 
   // The latest target at which no block is worth the limit.
-  Nanoseconds excluded_up_to(Nanoseconds target, double limit) const {
-    const std::vector<Filler> fillers = this->fillers(high_);
-    const Filler small = best_small();
+  Nanoseconds excluded_up_to(Nanoseconds target, double limit) {
+    const Filler small = show_fillers();
     double latest = static_cast<double>(high_);
     const auto consider = [&](double own, Nanoseconds used, double area) {
       const auto time = static_cast<double>(used);
@@ -306,12 +269,11 @@ class CoverBound {
         latest = std::min(latest, std::max(time, static_cast<double>(fixed_) + filled));
       }
       const double beside = own + small.rate * room(time, area);
-      for (const Filler& wide : fillers) {
-        if (wide.rate <= 0) continue;
-        const double filled =
-            static_cast<double>(wide_fixed_) + std::max(0.0, limit - beside) / wide.rate;
-        latest = std::min(latest, time + std::max(static_cast<double>(wide.time), filled));
-      }
+      // Most sets are not worth it by then.
+      const double missing = (limit - beside) * (1 - 1e-12);
+      const auto left = static_cast<Nanoseconds>(latest - time) + 1;
+      if (!wide_.find_dearest(left, missing)) return;
+      latest = time + wide_.time_for(missing, latest - time);
     };
     consider(0, 0, 0);
     for (std::size_t i = 0; i < sets_.size(); ++i) {
@@ -341,13 +303,10 @@ class CoverBound {
           gain += price_[static_cast<std::size_t>(bundle)];
         }
       }
-      if (column.wide >= 0) {
-        add(static_cast<std::size_t>(column.wide), column.wide_part);
-        gain += price_[static_cast<std::size_t>(column.wide)] * column.wide_part;
-      }
-      if (column.small >= 0) {
-        add(static_cast<std::size_t>(column.small), column.small_part);
-        gain += price_[static_cast<std::size_t>(column.small)] * column.small_part;
+      for (const WideFill::Part& each : {column.wide.longest, column.wide.rest, column.small}) {
+        if (each.bundle < 0) continue;
+        add(static_cast<std::size_t>(each.bundle), each.part);
+        gain += price_[static_cast<std::size_t>(each.bundle)] * each.part;
       }
     }
     if (gain <= 1e-12) return false;
@@ -383,13 +342,14 @@ class CoverBound {
   std::size_t count_;
   std::int32_t num_blocks_;
   Nanoseconds high_;
+  Nanoseconds open_;                 // from here on nothing is excluded
+  std::size_t pivots_left_;          // about what it takes; without an end a basis could come again
   Nanoseconds fixed_ = 0;            // of a micro-batch, at least
-  Nanoseconds wide_fixed_ = 0;       // of one on groups wider than a block
   std::vector<double> shown_;        // prices that sets are looked at with
   std::vector<double> price_;        // of each bundle
   std::vector<double> areas_;        // of each bundle at least
   std::vector<double> area_of_set_;  // of each set at least
-  std::vector<Filler> wide_;
+  WideFill wide_;
   std::vector<BundleId> small_;  // bundles that no set has
   std::vector<double> inverse_;  // of the basis: by bundle, then by row
   std::vector<double> cover_;    // how often each block of the basis is used
@@ -423,10 +383,10 @@ Nanoseconds bundle_bound(const Problem& problem, Nanoseconds low, Nanoseconds hi
   const double a_rank = static_cast<double>(table.num_bundles()) / problem.num_ranks();
   for (std::int32_t level = table.num_levels(); level-- > 0;) {
     if (a_rank * table.size(level) > most_in_a_block || !has_halves(table, level)) continue;
-    // With all bundles in sets, if these are not too many.
-    for (const bool has_small : {false, true}) {
-      const double small = has_small ? small_area(table, level, high) : 0;
-      const std::size_t most = has_small ? 6'000 : 2'500;
+    // With as many bundles in sets as leave these few enough.
+    for (const double part : {0.0, 0.5, 0.75, 1.0}) {
+      const double small = part * small_area(table, level, high);
+      const std::size_t most = part == 1 ? 6'000 : 2'500;
       const auto sets = find_bundle_sets(table, level, high, small, most);
       if (sets) return CoverBound(problem, table, level, *sets, small, high).raised(low);
     }

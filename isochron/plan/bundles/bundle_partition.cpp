@@ -329,7 +329,7 @@ class PartitionSearch {
     if (late_.empty()) lower_target();
   }
 
-  static constexpr std::size_t max_in_block = BundleSet::max_count;
+  static constexpr std::size_t max_in_block = 5;  // with more of them a change takes too long
 
   const Problem& problem_;
   const BundleTable& table_;
@@ -348,16 +348,33 @@ class PartitionSearch {
   double heat_ = 0;
 };
 
+// Whether groups of this level take hardly more area than those of the level below.
+bool is_cheap(const BundleTable& table, std::int32_t level) {
+  constexpr double little = 1.12;
+  double area = 0;
+  double below = 0;
+  for (BundleId bundle = 0; bundle < table.num_bundles(); ++bundle) {
+    if (!table.fits(level, bundle) || !table.fits(level - 1, bundle)) continue;
+    area += static_cast<double>(table.time(level, bundle)) * table.size(level);
+    below += static_cast<double>(table.time(level - 1, bundle)) * table.size(level - 1);
+  }
+  return area < little * below;
+}
+
 // The size of blocks that have two to four bundles each; of one rank if more than two are on it,
-// for pairs are hardly ever even. -1: there is none.
+// for pairs are hardly ever even. Of several sizes the largest, unless its groups are dear: its
+// blocks have more to choose from. -1: there is none.
 std::int32_t level_of_blocks(const Problem& problem, const BundleTable& table) {
   const double a_rank = static_cast<double>(table.num_bundles()) / problem.num_ranks();
+  std::int32_t best = -1;
   for (std::int32_t level = 0; level < table.num_levels(); ++level) {
     const double a_block = a_rank * table.size(level);
     const bool is_many = level > 0 ? a_block >= 1.5 : a_block > 2;
-    if (is_many && a_block <= 4 && has_halves(table, level)) return level;
+    if (!is_many || a_block > 4 || !has_halves(table, level)) continue;
+    if (best >= 0 && !is_cheap(table, level)) break;
+    best = level;
   }
-  return -1;
+  return best;
 }
 
 }  // namespace

@@ -28,49 +28,47 @@ BlockPacker::BlockPacker(const BundleTable& table, std::int32_t level, Ranks ran
 Nanoseconds BlockPacker::time(std::span<const BundleId> bundles) {
   count_ = bundles.size();
   const Mask all = (Mask{1} << count_) - 1;
-  std::array<BlockUse, std::size_t{1} << BundleSet::max_count> uses;
   for (std::size_t l = 0; l < levels_.size(); ++l) {
     const auto level = static_cast<std::int32_t>(l);
     Choices& here = levels_[l];
     here[0] = {};
     // On the whole block first.
-    uses[0] = {};
+    uses_[0] = {};
     for (Mask set = 1; set <= all; ++set) {
       const Mask rest = set & (set - 1);
       const BundleId bundle = bundles[static_cast<std::size_t>(std::countr_zero(set))];
       here[set] = {.time = never, .own = set};
-      uses[set] = uses[rest];
+      uses_[set] = uses_[rest];
       if (!table_.fits(level, bundle) || here[rest].time >= never) continue;
       const BlockUse& more = table_.use(level, bundle);
-      uses[set].cost += more.cost;
-      uses[set].tokens += more.tokens;
-      uses[set].sequences += more.sequences;
-      here[set].time = table_.time(level, uses[set]);
+      uses_[set].cost += more.cost;
+      uses_[set].tokens += more.tokens;
+      uses_[set].sequences += more.sequences;
+      here[set].time = table_.time(level, uses_[set]);
     }
     if (l == 0) continue;
     const Choices& half = levels_[l - 1];
-    std::array<Choice, std::size_t{1} << BundleSet::max_count> split;
-    split[0] = {};
+    split_[0] = {};
     for (Mask set = 1; set <= all; ++set) {
       const Mask rest = set & (set - 1);
-      split[set] = {.time = never};
+      split_[set] = {.time = never};
       for (Mask with = rest;; with = (with - 1) & rest) {
         const Mask left = (set ^ rest) | with;  // halves are alike: the lowest is on the left
         const Nanoseconds time = std::max(half[left].time, half[set ^ left].time);
-        if (time < split[set].time) split[set] = {.time = time, .own = 0, .left = left};
+        if (time < split_[set].time) split_[set] = {.time = time, .own = 0, .left = left};
         if (with == 0) break;
       }
     }
     // What runs on all of it is overwritten from large sets to small ones, which those need.
     for (Mask set = all; set > 0; --set) {
-      Choice best = split[set];
+      Choice best = split_[set];
       if (ranks_ == Ranks::keep_groups) {
         if (best.time <= here[set].time) here[set] = best;
         continue;
       }
       for (Mask own = set; own != 0; own = (own - 1) & set) {
-        const Nanoseconds time = here[own].time + split[set ^ own].time;
-        if (time < best.time) best = {.time = time, .own = own, .left = split[set ^ own].left};
+        const Nanoseconds time = here[own].time + split_[set ^ own].time;
+        if (time < best.time) best = {.time = time, .own = own, .left = split_[set ^ own].left};
       }
       here[set] = best;
     }
@@ -132,10 +130,27 @@ class SetFinder {
     std::sort(by_area_.begin(), by_area_.end());
   }
 
-  bool run() { return extend(0, 0); }
+  // What the areas alone admit is counted in no time, and sets that take too long are seldom most
+  // of them.
+  bool run() {
+    num_left_ = 2 * most_;
+    return admits(0, 0, 0) && extend(0, 0);
+  }
   std::vector<BundleSet> take() { return std::move(sets_); }
 
  private:
+  // False if areas admit too many sets, or too large ones.
+  bool admits(std::size_t first, double area, std::size_t count) {
+    for (std::size_t i = first; i < by_area_.size(); ++i) {
+      const double with = area + by_area_[i].first;
+      if (with > room_) break;
+      if (count == BundleSet::max_count || num_left_ == 0) return false;
+      --num_left_;
+      if (!admits(i + 1, with, count + 1)) return false;
+    }
+    return true;
+  }
+
   // False if there are too many.
   bool extend(std::size_t first, double area) {
     for (std::size_t i = first; i < by_area_.size(); ++i) {
@@ -159,6 +174,7 @@ class SetFinder {
   BlockPacker packer_;
   Nanoseconds time_;
   std::size_t most_;
+  std::size_t num_left_ = 0;  // that areas may admit
   double room_ = 0;
   std::vector<std::pair<double, BundleId>> by_area_;
   BundleSet set_;

@@ -12,7 +12,7 @@ namespace isochron {
 
 // A few bundles that one block of ranks runs, in groups of its size and smaller ones.
 struct BundleSet {
-  static constexpr std::size_t max_count = 5;
+  static constexpr std::size_t max_count = 6;
   std::array<BundleId, max_count> bundles = {};
   std::size_t count = 0;
   Nanoseconds time = 0;  // at the best places within the block: no packing of items is shorter
@@ -48,7 +48,8 @@ class BlockPacker {
     Mask own = 0;   // on the whole block
     Mask left = 0;  // in its first half
   };
-  using Choices = std::array<Choice, std::size_t{1} << BundleSet::max_count>;  // by subset
+  static constexpr std::size_t num_subsets = std::size_t{1} << BundleSet::max_count;
+  using Choices = std::array<Choice, num_subsets>;  // by subset
   void collect(std::int32_t level, Mask set, std::int32_t block,
                std::vector<BundlePlace>& places) const;
 
@@ -56,6 +57,9 @@ class BlockPacker {
   Ranks ranks_;
   std::size_t count_ = 0;
   std::vector<Choices> levels_;
+  // Room for what a level begins with: all on the whole block, all in its halves.
+  std::array<BlockUse, num_subsets> uses_;
+  Choices split_;
 };
 
 // Whether BlockPacker serves blocks of this level.

@@ -36,6 +36,7 @@ class BundleTable {
   [[nodiscard]] const BlockUse& use(std::int32_t level, BundleId bundle) const {
     return at(level).uses[static_cast<std::size_t>(bundle)];
   }
+  [[nodiscard]] Tokens capacity() const { return at(0).capacity / at(0).size; }  // of a rank
   // With as many micro-batches as the tokens fill, which no packing goes below.
   [[nodiscard]] Nanoseconds time(std::int32_t level, const BlockUse& use) const;
   [[nodiscard]] Nanoseconds time(std::int32_t level, BundleId bundle) const {

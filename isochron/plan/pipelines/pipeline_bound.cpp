@@ -3,26 +3,18 @@
 // Stage: a stage does its share of the work of some rank that has at least the mean, after one slot
 // has come down to it and before one has gone up. Item: the longest item visits all chunks.
 //
-// The others are for 1F1B without virtual stages, and take the paths of simulate/order_bound.cpp:
+// Long slots: for 1F1B without virtual stages. It takes the paths of simulate/order_bound.cpp:
 // on the first stage up to the forward of slot k, with it down to the last stage, d = stages - 1
 // below, there to the backward of slot j, with that up, and on. Such a path meets all but the
-// forwards of the d slots after j and the backwards of the d slots before k.
+// forwards of the d slots after j and the backwards of the d slots before k. Let k be the first and
+// j the last slot of at least t. What the path misses is in shorter slots, and of each of these it
+// meets the forward or the backward. So a rank that has a slot of at least t takes as long as that
+// slot on d stages, what its items cost in slots of at least t, and the lesser pass of all others.
+// An item chooses its size; the mean over the ranks bounds the slowest.
 //
-// Long slots: let k be the first and j the last slot of at least t. What the path misses is in
-// shorter slots, and of each of these it meets the forward or the backward. So a rank that has a
-// slot of at least t takes as long as that slot on d stages, what its items cost in slots of at
-// least t, and the lesser pass of all others. An item chooses its size; the mean over the ranks
-// bounds the slowest.
-//
-// Number of slots: with k the first slot and j any, in weights u_j that make the mean of the paths
-// 1 + e in every slot, all of m slots count 1 + e times, whatever is in them. Few slots have a
-// large e, many pay for each. Forward only, the path stays on the first stage up to the longest
-// slot and goes down with it, so that e is d / m.
-
-// Longest slots: the longer the longest slot of a rank, the less work the rank can do in the time
-// of a step (rank_room.cpp); and the shorter, the more slots it must pay for. An item takes a part
-// of a rank: its area over the most that a rank with a slot as long as the item can do. All parts
-// together are no more than there are ranks, and what is beside the longest item has its room.
+// Number of slots: few of them make every rank wait (pipeline_bubble.cpp), many have to be paid.
+// Longest slots: so do long ones, the rank that they are on (room_bound.cpp). Both for equal
+// stages, virtual ones included.
 
 #include "isochron/plan/pipelines/pipeline_bound.h"
 
@@ -34,6 +26,7 @@
 
 #include "isochron/plan/bounds/bounds.h"
 #include "isochron/plan/pipelines/rank_room.h"
+#include "isochron/plan/pipelines/room_bound.h"
 #include "isochron/simulate/chunk_cost.h"
 
 namespace isochron {
@@ -43,12 +36,8 @@ namespace {
 constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr double slack = 1e-11;  // of sums in double: more than all their roundings
 
-// A bundle on groups of one size.
-struct Choice {
-  std::int32_t size = 1;
-  double area = 0;  // ranks * cost
-  double time = 0;  // at least, of a slot with one of its items
-};
+// Without the bounds that weigh every bundle for many times and lengths, or with them.
+enum class Effort { little, full };
 
 class PipelineBound {
  public:
@@ -70,15 +59,21 @@ class PipelineBound {
     find_choices(sizes);
   }
 
-  // `at_least`: some rank, or all of them together, works at least that long in a training pass.
-  Nanoseconds bound(Nanoseconds at_least) const {
+  // `at_least`: some rank, or all of them together, works at least that long in a training pass;
+  // `beside_fixed`: the same without the fixed cost of slots.
+  Nanoseconds bound(Nanoseconds at_least, Nanoseconds beside_fixed, Effort effort) {
     auto whole = static_cast<double>(at_least);
-    if (!problem_.has_speeds()) whole = std::max(whole, area_ / speed_ + fixed_);
+    if (!problem_.has_speeds()) {
+      beside_fixed_ = std::max(area_ / speed_, static_cast<double>(beside_fixed));
+      whole = std::max(whole, beside_fixed_ + fixed_);
+    }
     double best = stage_bound(whole);
-    if (shape_.virtual_ == 1 && !problem_.has_speeds()) best = std::max(best, long_slots_bound());
-    if (shape_.virtual_ == 1 && shape_.shares.empty()) {
-      best = std::max(best, num_slots_bound(whole));
-      if (!problem_.has_speeds()) best = std::max(best, longest_slots_bound(best));
+    if (effort == Effort::full && shape_.virtual_ == 1 && !problem_.has_speeds()) {
+      best = std::max(best, long_slots_bound());
+    }
+    if (shape_.shares.empty()) {
+      best = std::max(
+          best, effort == Effort::full ? equal_stages_bound(whole, best) : num_slots_bound(whole));
     }
     return std::max({Nanoseconds{0}, static_cast<Nanoseconds>(best * (1 - slack)),
                      static_cast<Nanoseconds>(item_bound())});
@@ -108,10 +103,7 @@ class PipelineBound {
         fastest = std::min(fastest, time);
       }
       area_ += least;
-      if (fastest > longest_) {
-        longest_ = fastest;
-        longest_bundle_ = static_cast<std::size_t>(bundle);
-      }
+      longest_ = std::max(longest_, fastest);
     }
   }
 
@@ -190,103 +182,49 @@ class PipelineBound {
   }
 
   // `at_least` is another bound.
-  double longest_slots_bound(double at_least) const {
-    const RankRoom room(shape_, problem_.options().pass, problem_.model().forward_share, fixed_);
-    // Lengths by classes, each with the room beside its shortest.
-    constexpr double classes_per_doubling = 24;
-    const auto class_of = [&](double length) {
-      return length <= 1 ? 0
-                         : static_cast<std::size_t>(std::log2(length) * classes_per_doubling) + 1;
-    };
-    std::vector<std::size_t> classes;
-    for (const auto& choices : choices_) {
-      for (const Choice& choice : choices) classes.push_back(class_of(choice.time));
+  double equal_stages_bound(double whole, double at_least) const {
+    const std::int32_t step = shape_.virtual_ > 1 ? shape_.group : 1;
+    // An empty slot helps nobody, but their number is a multiple.
+    const std::int32_t most = std::max(step, (problem_.num_items() + step - 1) / step * step);
+    constexpr std::int32_t max_known = 512;
+    const RankRoom room(shape_, problem_.options().pass, problem_.model().forward_share, fixed_,
+                        std::min(most, max_known));
+    const auto other_parts = static_cast<double>(room.transfers());
+    const double to_time = pass_share_ / shape_.stages;
+    const double lost = rounding() + room.lost();
+    double time = num_slots_time(room.bubble(), whole, most);
+    time = std::max(time, (at_least + lost - other_parts) / to_time);
+    if (!problem_.has_speeds()) {
+      const RoomQuestion question{.choices = choices_,
+                                  .room = room,
+                                  .fixed = fixed_,
+                                  .num_ranks = problem_.num_ranks(),
+                                  .max_slots = most,
+                                  .slots_per_block = step,
+                                  .is_paced = problem_.options().sync == Sync::microbatch};
+      time = std::max(time, room_bound(question, time));
     }
-    const auto [least_class, last_class] = std::minmax_element(classes.begin(), classes.end());
-    const std::size_t first_class = *least_class;
-    std::vector<double> parts(1 + *last_class - first_class);
-    for (std::size_t& length_class : classes) length_class -= first_class;
-    struct ItemPart {
-      double ranks = infinite;
-      double area = infinite;
-    };
-    std::vector<ItemPart> items(choices_.size());
-    const auto is_enough = [&](double time) {
-      for (std::size_t i = 0; i < parts.size(); ++i) {
-        const auto place = static_cast<double>(first_class + i) - 1;
-        const double shortest =
-            place < 0 ? 0 : std::exp2(place / classes_per_doubling) * (1 - slack);
-        const double area = room.area(time, shortest);
-        parts[i] = area > 0 ? 1 / area : infinite;
-      }
-      double ranks = 0;
-      auto length_class = classes.begin();
-      for (std::size_t i = 0; i < items.size(); ++i) {
-        items[i] = {};
-        for (const Choice& choice : choices_[i]) {
-          items[i].ranks = std::min(items[i].ranks, choice.area * parts[*length_class++]);
-          items[i].area = std::min(items[i].area, choice.area);
-        }
-        ranks += items[i].ranks;
-      }
-      if (ranks > problem_.num_ranks()) return false;
-      // On the ranks of the longest item all others have no more room than that one. At best those
-      // that take the most of a rank for their area are there.
-      std::sort(items.begin(), items.end(), [](const ItemPart& a, const ItemPart& b) {
-        return a.ranks * b.area > b.ranks * a.area;
-      });
-      for (const Choice& choice : choices_[longest_bundle_]) {
-        double left = choice.size * room.area(time, choice.time);
-        double room_beside = problem_.num_ranks() - choice.size;
-        if (left <= 0) continue;
-        for (const ItemPart& item : items) {
-          if (left <= 0 || room_beside >= ranks) break;
-          room_beside += item.ranks * std::min(1.0, item.area > 0 ? left / item.area : 1.0);
-          left -= item.area;
-        }
-        if (room_beside * (1 + slack) >= ranks) return true;
-      }
-      return false;
-    };
-    double low = std::max(1.0, at_least * shape_.stages / pass_share_);
-    if (is_enough(low)) return 0;
-    double high = low;
-    do {
-      high *= 1.25;
-    } while (!is_enough(high));
-    constexpr int num_halvings = 12;
-    for (int i = 0; i < num_halvings; ++i) {
-      const double middle = (low + high) / 2;
-      (is_enough(middle) ? high : low) = middle;
-    }
-    return pass_share_ * low / shape_.stages * (1 - slack) - rounding() - room.lost();
+    return to_time * time * (1 - slack) + other_parts - lost;
   }
 
   double num_slots_bound(double whole) const {
-    const double depth = shape_.stages - 1;
     const std::int32_t most = problem_.num_items() + shape_.group;
+    constexpr std::int32_t max_known = 128;
+    const PipelineBubble bubble(shape_, problem_.options().pass, problem_.model().forward_share,
+                                std::min(most, max_known));
+    return pass_share_ / shape_.stages * num_slots_time(bubble, whole, most) * (1 - slack) -
+           rounding();
+  }
+
+  double num_slots_time(const PipelineBubble& bubble, double whole, std::int32_t most) const {
     double best = infinite;
-    std::vector<double> weights;  // u, as multiples of e
-    double sum = 0;
-    double window = 0;
     for (std::int32_t count = 1; count <= most; ++count) {
-      const double work = std::max(whole, (area_ + count * fixed_ * problem_.num_ranks()) / speed_);
+      const double work = std::max({whole, beside_fixed_ + count * fixed_,
+                                    (area_ + count * fixed_ * problem_.num_ranks()) / speed_});
       if (work >= best) break;
-      weights.push_back(count == 1 ? 0 : (1 + lesser_ * window) / (depth * (1 - lesser_)));
-      sum += weights.back();
-      window += weights.back();
-      if (count > shape_.stages - 1) {
-        window -= weights[static_cast<std::size_t>(count - shape_.stages)];
-      }
-      double more = depth;
-      if (!is_train_) {
-        more = depth / count;
-      } else if (count > 1) {
-        more = std::min(depth * lesser_, 1 / sum);
-      }
-      best = std::min(best, work * (1 + more));
+      best = std::min(best, work * (1 + bubble.share(count)));
     }
-    return pass_share_ * best / shape_.stages * (1 - slack) - rounding();
+    return best;
   }
 
   const Problem& problem_;
@@ -295,25 +233,25 @@ class PipelineBound {
   double fixed_;
   double speed_ = 1;
   double fastest_speed_ = 1;
-  double lesser_ = 0;      // part of a cost that the lesser pass takes
-  double pass_share_ = 1;  // part of a cost that the pass takes
-  double area_ = 0;        // least, of all bundles
-  double longest_ = 0;     // slot that some item needs
-  std::size_t longest_bundle_ = 0;
+  double lesser_ = 0;                // part of a cost that the lesser pass takes
+  double pass_share_ = 1;            // part of a cost that the pass takes
+  double area_ = 0;                  // least, of all bundles
+  double beside_fixed_ = -infinite;  // work of some rank without the fixed cost of its slots
+  double longest_ = 0;               // slot that some item needs
   std::vector<std::vector<Choice>> choices_;
 };
 
 }  // namespace
 
-Nanoseconds pipeline_bound(const Problem& problem) {
+Nanoseconds pipeline_bound(const Problem& problem, Nanoseconds work) {
   const Nanoseconds whole = std::max(
       equal_count_bound(problem),
       problem.options().sync == Sync::microbatch ? slot_bound(problem) : step_bound(problem));
-  return PipelineBound(problem, problem.sizes()).bound(whole);
+  return PipelineBound(problem, problem.sizes()).bound(whole, work, Effort::full);
 }
 
-Nanoseconds pipeline_bound(const Problem& problem, std::int32_t size) {
-  return PipelineBound(problem, {&size, 1}).bound(0);
+Nanoseconds static_pipeline_bound(const Problem& problem, std::int32_t size) {
+  return PipelineBound(problem, {&size, 1}).bound(0, 0, Effort::little);
 }
 
 }  // namespace isochron

@@ -1,10 +1,6 @@
-// Balance first, then the slots, then what the pipelines themselves say.
-//
-// Items go to the cells as evenly as they can. A slot longer than the others of its cell makes all
-// stages wait, so a long item weighs more there than it costs. In a cell the dearest items are
-// placed first, each into the slot that is furthest from its part of the profile: cells look alike,
-// so that slots that wait for each other take equally long. The rest is local search on the time of
-// the slowest pipeline; with Sync::microbatch there is but one, of the slowest cell of every slot.
+// Local search on the time of the slowest line, a pipeline that runs by itself: a cell, or several
+// that wait for each other; with Sync::microbatch there is but one. Items go to faster lines or
+// change places with others, inside a line and between two, and slots change places.
 
 #include "isochron/plan/pipelines/pipeline_grid.h"
 
@@ -12,8 +8,6 @@
 #include <limits>
 #include <numeric>
 
-#include "isochron/balance/assignment.h"
-#include "isochron/core/int128.h"
 #include "isochron/core/random.h"
 #include "isochron/simulate/order_microbatches.h"
 #include "isochron/simulate/pipeline_time.h"
@@ -23,6 +17,7 @@ namespace isochron {
 namespace {
 
 struct Bin {
+  bool is_closed = false;  // others have the ranks in this slot
   std::vector<ItemId> items = {};
   Nanoseconds cost = 0;  // without the fixed part
   Tokens tokens = 0;
@@ -39,34 +34,41 @@ struct Spot {
 
 class GridSearch {
  public:
+  // Every cell by itself, but where all wait for each other.
   GridSearch(const Problem& problem, const CellItems& cells, const GridShape& shape)
+      : GridSearch(problem, cells, shape, [&] {
+          const bool is_one = problem.options().sync == Sync::microbatch;
+          std::vector<std::size_t> line_of(cells.num_cells(), 0);
+          if (!is_one) std::iota(line_of.begin(), line_of.end(), std::size_t{0});
+          return line_of;
+        }()) {}
+
+  GridSearch(const Problem& problem, const CellItems& cells, const GridShape& shape,
+             std::vector<std::size_t> line_of_cell)
       : problem_(problem),
         cells_(cells),
         num_slots_(static_cast<std::size_t>(shape.num_slots)),
         num_cells_(cells.num_cells()),
-        capacity_(shape.capacity * cells.size()),
-        is_rough_(shape.is_rough),
+        capacity_(shape.capacity),
         pipeline_(problem.topology().pipeline),
         time_(pipeline_, shape.num_slots, problem.options().pass),
         bins_(num_cells_ * num_slots_),
-        slowest_(num_slots_) {}
-
-  bool fill(std::span<const std::int64_t> profile) {
-    std::vector<Bin> best;
-    Nanoseconds best_time = 0;
-    for (const bool is_wait_counted : {false, true}) {
-      const auto cell_of = cell_of_bundles(is_wait_counted);
-      if (!cell_of || !fill_cells(*cell_of, profile)) continue;
-      time_all();
-      if (best.empty() || longest() < best_time) {
-        best_time = longest();
-        best = bins_;
-      }
+        line_of_(std::move(line_of_cell)) {
+    for (std::size_t cell = 0; cell < num_cells_; ++cell) {
+      if (line_of_[cell] == lines_.size()) lines_.push_back({.first = cell, .end = cell});
+      lines_.back().end = cell + 1;
     }
-    if (best.empty()) return false;
-    bins_ = std::move(best);
+    slowest_.resize(lines_.size() * num_slots_);
+  }
+
+  void fill(const CellDraft& draft) {
+    for (std::size_t i = 0; i < bins_.size(); ++i) {
+      const Spot spot{.cell = i / num_slots_, .slot = i % num_slots_};
+      bins_[i] = {.is_closed = draft.bins[i].is_closed};
+      set_pass(spot.cell, bins_[i]);
+      for (const ItemId item : draft.bins[i].items) put(spot, item);
+    }
     time_all();
-    return true;
   }
 
   void improve(Nanoseconds bound, std::int64_t work) {
@@ -75,6 +77,8 @@ class GridSearch {
     exchange_items(bound, work - work / 4);
     reorder(bound, work / 8);
   }
+
+  Nanoseconds longest() const { return times_[slowest_line()]; }
 
   Grid grid() const {
     Grid result{.slots = DraftSlots(num_slots_), .time = longest()};
@@ -91,19 +95,31 @@ class GridSearch {
  private:
   const Bin& bin(Spot spot) const { return bins_[spot.cell * num_slots_ + spot.slot]; }
   Bin& bin(Spot spot) { return bins_[spot.cell * num_slots_ + spot.slot]; }
-  bool meets() const { return problem_.options().sync == Sync::microbatch; }
+  // A line is a pipeline that runs by itself: a cell, or several that wait for each other.
+  struct Line {
+    std::size_t first;  // cells
+    std::size_t end;
+  };
+  bool is_single(std::size_t line) const { return lines_[line].end - lines_[line].first == 1; }
+  PassCost& slowest(std::size_t line, std::size_t slot) {
+    return slowest_[line * num_slots_ + slot];
+  }
 
-  bool takes(const Bin& target, ItemId item, ItemId without = -1) const {
+  bool takes(Spot spot, ItemId item, ItemId without = -1) const {
+    const Bin& target = bin(spot);
+    if (target.is_closed || !cells_.fits(spot.cell, item)) return false;
     if (target.items.empty() || (without >= 0 && target.items.size() == 1)) return true;
-    const Tokens left = without < 0 ? 0 : cells_.tokens(without);
+    const Tokens left = without < 0 ? 0 : cells_.tokens(spot.cell, without);
     const std::int32_t sequences_left = without < 0 ? 0 : problem_.num_sequences(without);
     const std::int32_t most = problem_.options().max_sequences;
-    return target.tokens - left + cells_.tokens(item) <= capacity_ &&
+    return target.tokens - left + cells_.tokens(spot.cell, item) <=
+               capacity_ * cells_.ranks(spot.cell).size &&
            (most == 0 ||
             target.num_sequences - sequences_left + problem_.num_sequences(item) <= most);
   }
 
   void set_pass(std::size_t cell, Bin& changed) const {
+    if (changed.is_closed) return;
     const Nanoseconds even =
         changed.items.empty() ? problem_.microbatch() : cells_.fixed(cell) + changed.cost;
     const Nanoseconds cost = Problem::slowed(even, problem_.slowness(cells_.ranks(cell)));
@@ -114,7 +130,7 @@ class GridSearch {
     Bin& target = bin(spot);
     target.items.push_back(item);
     target.cost += cells_.cost(spot.cell, item);
-    target.tokens += cells_.tokens(item);
+    target.tokens += cells_.tokens(spot.cell, item);
     target.num_sequences += problem_.num_sequences(item);
     set_pass(spot.cell, target);
   }
@@ -122,127 +138,38 @@ class GridSearch {
     Bin& source = bin(spot);
     source.items.erase(std::find(source.items.begin(), source.items.end(), item));
     source.cost -= cells_.cost(spot.cell, item);
-    source.tokens -= cells_.tokens(item);
+    source.tokens -= cells_.tokens(spot.cell, item);
     source.num_sequences -= problem_.num_sequences(item);
     set_pass(spot.cell, source);
   }
 
-  // By what bundles cost, or with what a long item adds: d stages wait for what it is longer than
-  // an even slot.
-  std::optional<BinOf> cell_of_bundles(bool is_wait_counted) const {
-    std::vector<Nanoseconds> costs;
-    std::vector<Tokens> volumes;
-    Nanoseconds sum = 0;
-    const PriceId price = problem_.cheapest_price(cells_.size());
-    for (BundleId bundle = 0; bundle < problem_.num_bundles(); ++bundle) {
-      Tokens volume = 0;
-      for (const ItemId item : problem_.items_of(bundle)) volume += cells_.tokens(item);
-      volumes.push_back(volume);
-      costs.push_back(problem_.cost(price, bundle));
-      sum += costs.back();
-    }
-    const Nanoseconds even = sum / static_cast<Nanoseconds>(num_cells_ * num_slots_);
-    for (BundleId bundle = 0; is_wait_counted && bundle < problem_.num_bundles(); ++bundle) {
-      Nanoseconds longest = 0;
-      for (const ItemId item : problem_.items_of(bundle)) {
-        longest = std::max(longest, problem_.item_cost(price, item));
-      }
-      costs[static_cast<std::size_t>(bundle)] +=
-          (pipeline_.stages - 1) * std::max<Nanoseconds>(0, longest - even);
-    }
-    Limits limits{.capacity = capacity_ * static_cast<Tokens>(num_slots_)};
-    if (problem_.num_bundles() == problem_.num_items()) {
-      // Every slot holds something, or none holds two.
-      const bool is_full = bins_.size() <= static_cast<std::size_t>(problem_.num_items());
-      (is_full ? limits.min_units : limits.max_units) = static_cast<std::int32_t>(num_slots_);
-    }
-    const Units units{.costs = costs, .tokens = volumes};
-    const auto num_bins = static_cast<std::int32_t>(num_cells_);
-    if (is_rough_) {
-      if (auto found = longest_first(units, dearest_first(costs), num_bins, limits)) return found;
-    }
-    return assign(units, num_bins, limits, RefineGoal::largest,
-                  8 * static_cast<std::int64_t>(costs.size()))
-        .bin_of;
-  }
-
-  bool fill_cells(const BinOf& cell_of, std::span<const std::int64_t> profile) {
-    for (std::size_t i = 0; i < bins_.size(); ++i) {
-      bins_[i] = {};
-      set_pass(i / num_slots_, bins_[i]);
-    }
-    std::vector<std::vector<ItemId>> items_of_cell(num_cells_);
-    for (ItemId item = 0; item < problem_.num_items(); ++item) {
-      const auto bundle = static_cast<std::size_t>(cells_.bundle_of(item));
-      items_of_cell[static_cast<std::size_t>(cell_of[bundle])].push_back(item);
-    }
-    for (std::size_t cell = 0; cell < num_cells_; ++cell) {
-      if (!fill_cell(cell, std::move(items_of_cell[cell]), profile)) return false;
-    }
-    return true;
-  }
-
-  bool fill_cell(std::size_t cell, std::vector<ItemId> items,
-                 std::span<const std::int64_t> profile) {
-    std::stable_sort(items.begin(), items.end(), [&](ItemId a, ItemId b) {
-      return cells_.cost(cell, a) > cells_.cost(cell, b);
-    });
-    const Nanoseconds fixed = cells_.fixed(cell);
-    Int128 whole = Int128{fixed} * static_cast<std::int64_t>(num_slots_);
-    for (const ItemId item : items) whole += cells_.cost(cell, item);
-    std::int64_t parts = 0;
-    for (const std::int64_t part : profile) parts += part;
-    std::vector<Nanoseconds> left;  // of each slot, until it has its part
-    for (const std::int64_t part : profile) {
-      left.push_back(static_cast<Nanoseconds>(whole * part / parts) - fixed);
-    }
-    // While there are as many items as empty slots, each goes into one of those.
-    std::size_t num_empty = num_slots_;
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      const bool must_open = items.size() - i <= num_empty;
-      std::optional<std::size_t> best;
-      for (std::size_t slot = 0; slot < num_slots_; ++slot) {
-        const Bin& target = bin({cell, slot});
-        if (!target.items.empty() && (must_open || !takes(target, items[i]))) continue;
-        if (!best || left[slot] > left[*best]) best = slot;
-      }
-      if (!best) return false;
-      if (bin({cell, *best}).items.empty()) --num_empty;
-      put({cell, *best}, items[i]);
-      left[*best] -= cells_.cost(cell, items[i]);
-    }
-    return true;
-  }
-
-  // A line is a pipeline that runs by itself: a cell, or all of them if they wait for each other.
   Nanoseconds line_time(std::size_t line) {
-    costs_.clear();
-    for (std::size_t slot = 0; slot < num_slots_; ++slot) {
-      costs_.push_back(meets() ? slowest_[slot] : bin({line, slot}).pass);
-    }
+    costs_.assign(slowest_.begin() + static_cast<std::ptrdiff_t>(line * num_slots_),
+                  slowest_.begin() + static_cast<std::ptrdiff_t>((line + 1) * num_slots_));
     work_ -= static_cast<std::int64_t>(num_slots_) * pipeline_.num_chunks() * 2;
     return time_.makespan(costs_);
   }
-  void set_slowest(std::size_t slot) {
-    PassCost& slowest = slowest_[slot];
-    slowest = {};
-    for (std::size_t cell = 0; cell < num_cells_; ++cell) {
+  void set_slowest(std::size_t line, std::size_t slot) {
+    PassCost most = {};
+    for (std::size_t cell = lines_[line].first; cell < lines_[line].end; ++cell) {
       const PassCost& pass = bin({cell, slot}).pass;
-      slowest.forward = std::max(slowest.forward, pass.forward);
-      slowest.backward = std::max(slowest.backward, pass.backward);
+      most.forward = std::max(most.forward, pass.forward);
+      most.backward = std::max(most.backward, pass.backward);
     }
-    if (meets()) work_ -= static_cast<std::int64_t>(num_cells_);
+    slowest(line, slot) = most;
+    work_ -= static_cast<std::int64_t>(lines_[line].end - lines_[line].first) - 1;
   }
   void time_all() {
-    for (std::size_t slot = 0; meets() && slot < num_slots_; ++slot) set_slowest(slot);
-    times_.resize(meets() ? 1 : num_cells_);
-    for (std::size_t line = 0; line < times_.size(); ++line) times_[line] = line_time(line);
+    times_.resize(lines_.size());
+    for (std::size_t line = 0; line < lines_.size(); ++line) {
+      for (std::size_t slot = 0; slot < num_slots_; ++slot) set_slowest(line, slot);
+      times_[line] = line_time(line);
+    }
   }
   std::size_t slowest_line() const {
     return static_cast<std::size_t>(std::max_element(times_.begin(), times_.end()) -
                                     times_.begin());
   }
-  Nanoseconds longest() const { return times_[slowest_line()]; }
 
   // The best order of the slowest lines, one after the other.
   void reorder(Nanoseconds bound, std::int64_t work) {
@@ -251,20 +178,19 @@ class GridSearch {
       const std::size_t line = slowest_line();
       std::vector<PipelineItem> items;
       for (std::size_t slot = 0; slot < num_slots_; ++slot) {
-        items.push_back({.cost = meets() ? slowest_[slot] : bin({line, slot}).pass});
+        items.push_back({.cost = slowest(line, slot)});
       }
       const MicrobatchOrder best = order_microbatches(
           items, pipeline_, {.pass = problem_.options().pass, .max_work = share, .bound_work = 0});
       if (best.order.empty() || best.time_ns >= times_[line]) return;
       std::vector<Bin> old(num_slots_);
-      for (std::size_t cell = 0; cell < num_cells_; ++cell) {
-        if (!meets() && cell != line) continue;
+      for (std::size_t cell = lines_[line].first; cell < lines_[line].end; ++cell) {
         for (std::size_t slot = 0; slot < num_slots_; ++slot)
           std::swap(old[slot], bin({cell, slot}));
         for (std::size_t slot = 0; slot < num_slots_; ++slot) {
           const auto from = static_cast<std::size_t>(best.order[slot]);
           bin({cell, slot}) = std::move(old[from]);
-          if (meets()) slowest_[slot] = items[from].cost;
+          slowest(line, slot) = items[from].cost;
         }
       }
       times_[line] = best.time_ns;
@@ -287,25 +213,32 @@ class GridSearch {
   void try_move(Random& random) {
     const std::size_t line = slowest_line();
     const auto any_slot = [&] { return static_cast<std::size_t>(random.below(num_slots_)); };
-    Spot from{.cell = line, .slot = any_slot()};
-    Spot to{.cell = line, .slot = any_slot()};
-    if (meets()) {
-      to.cell = static_cast<std::size_t>(random.below(num_cells_));
+    const auto any_cell = [&](std::size_t of_line) {
+      const Line& cells = lines_[of_line];
+      return cells.first + static_cast<std::size_t>(random.below(cells.end - cells.first));
+    };
+    Spot from{.cell = lines_[line].first, .slot = any_slot()};
+    Spot to{.cell = lines_[line].first, .slot = any_slot()};
+    const bool may_leave_line = lines_.size() > 1;
+    if (!is_single(line)) {
+      to.cell = any_cell(line);
       from.cell = to.cell;
-      if (random.below(4) > 0) from.cell = slowest_cell(from.slot);
-    } else if (num_cells_ > 1 && random.below(2) > 0) {
+      if (random.below(4) > 0) from.cell = slowest_cell(line, from.slot);
+    }
+    if (may_leave_line && random.below(2) > 0) {
       // Of two others the faster.
       const auto other = [&] {
-        const auto step = static_cast<std::size_t>(random.below(num_cells_ - 1)) + 1;
-        return (line + step) % num_cells_;
+        const auto step = static_cast<std::size_t>(random.below(lines_.size() - 1)) + 1;
+        return (line + step) % lines_.size();
       };
       const std::size_t first = other();
       const std::size_t second = other();
-      to.cell = times_[second] < times_[first] ? second : first;
+      const std::size_t faster = times_[second] < times_[first] ? second : first;
+      to.cell = is_single(faster) ? lines_[faster].first : any_cell(faster);
     }
     if (from == to) return;
     if (from.cell == to.cell && random.below(3) == 0) {
-      try_swap_of_slots(from.slot, to.slot, from.cell);
+      try_swap_of_slots(from.slot, to.slot, line);
       return;
     }
     const Bin& source = bin(from);
@@ -324,19 +257,19 @@ class GridSearch {
       return;
     }
     const bool helps = other < 0 || cells_.cost(from.cell, item) > cells_.cost(from.cell, other);
-    if ((from.cell != to.cell && !helps) || !takes(target, item, other) ||
-        (other >= 0 && !takes(source, other, item))) {
+    if ((from.cell != to.cell && !helps) || !takes(to, item, other) ||
+        (other >= 0 && !takes(from, other, item))) {
       return;
     }
     try_exchange(from, item, to, other);
   }
 
-  std::size_t slowest_cell(std::size_t slot) const {
-    std::size_t slowest = 0;
-    for (std::size_t cell = 1; cell < num_cells_; ++cell) {
-      if (bin({cell, slot}).cost > bin({slowest, slot}).cost) slowest = cell;
+  std::size_t slowest_cell(std::size_t line, std::size_t slot) const {
+    std::size_t found = lines_[line].first;
+    for (std::size_t cell = found + 1; cell < lines_[line].end; ++cell) {
+      if (bin({cell, slot}).cost > bin({found, slot}).cost) found = cell;
     }
-    return slowest;
+    return found;
   }
 
   bool may_change_cell(ItemId item) const {
@@ -345,76 +278,67 @@ class GridSearch {
 
   void try_swap_of_slots(std::size_t a, std::size_t b, std::size_t line) {
     const auto swap_all = [&] {
-      for (std::size_t cell = 0; cell < num_cells_; ++cell) {
-        if (meets() || cell == line) std::swap(bin({cell, a}), bin({cell, b}));
+      for (std::size_t cell = lines_[line].first; cell < lines_[line].end; ++cell) {
+        std::swap(bin({cell, a}), bin({cell, b}));
       }
-      std::swap(slowest_[a], slowest_[b]);
+      std::swap(slowest(line, a), slowest(line, b));
     };
-    const std::size_t timed = meets() ? 0 : line;
     swap_all();
-    const Nanoseconds time = line_time(timed);
-    if (time <= times_[timed]) {
-      times_[timed] = time;
+    const Nanoseconds time = line_time(line);
+    if (time <= times_[line]) {
+      times_[line] = time;
     } else {
       swap_all();
     }
   }
 
-  Nanoseconds sum_of(std::size_t a, std::size_t b) const {
+  Nanoseconds sum_of(std::size_t line, std::size_t a, std::size_t b) {
     const auto one = [&](std::size_t slot) {
-      return slowest_[slot].forward + slowest_[slot].backward;
+      return slowest(line, slot).forward + slowest(line, slot).backward;
     };
     return a == b ? one(a) : one(a) + one(b);
   }
 
   void try_exchange(Spot from, ItemId item, Spot to, ItemId other) {
+    const std::size_t line = line_of_[from.cell];
+    const std::size_t other_line = line_of_[to.cell];
     const auto exchange = [&](Spot a, ItemId x, Spot b, ItemId y) {
       remove(a, x);
       if (y >= 0) remove(b, y);
       put(b, x);
       if (y >= 0) put(a, y);
+      set_slowest(line, from.slot);
+      set_slowest(other_line, to.slot);
     };
-    const auto undo = [&] { exchange(to, item, from, other); };
-    if (meets()) {
-      const Nanoseconds sum = sum_of(from.slot, to.slot);
-      exchange(from, item, to, other);
-      set_slowest(from.slot);
-      set_slowest(to.slot);
-      const Nanoseconds time = line_time(0);
-      const bool is_kept =
-          time < times_[0] || (time == times_[0] && sum_of(from.slot, to.slot) <= sum);
-      if (is_kept) {
-        times_[0] = time;
-        return;
-      }
-      undo();
-      set_slowest(from.slot);
-      set_slowest(to.slot);
-      return;
-    }
+    const bool is_inside = line == other_line;
+    const Nanoseconds sum = is_inside ? sum_of(line, from.slot, to.slot) : 0;
     exchange(from, item, to, other);
-    const Nanoseconds time = line_time(from.cell);
-    const bool is_inside = from.cell == to.cell;
-    const bool is_better = is_inside ? time <= times_[from.cell] : time < times_[from.cell];
-    const Nanoseconds other_time = is_inside || !is_better ? time : line_time(to.cell);
-    if (is_better && (is_inside || other_time < times_[from.cell])) {
-      times_[from.cell] = time;
-      times_[to.cell] = other_time;
+    const Nanoseconds time = line_time(line);
+    // Cells that wait for each other: what does not help now shall at least make a slot shorter.
+    const bool is_better =
+        !is_inside || time < times_[line]
+            ? time < times_[line]
+            : time == times_[line] && (is_single(line) || sum_of(line, from.slot, to.slot) <= sum);
+    const Nanoseconds other_time = is_inside || !is_better ? time : line_time(other_line);
+    if (is_better && (is_inside || other_time < times_[line])) {
+      times_[line] = time;
+      times_[other_line] = other_time;
       return;
     }
-    undo();
+    exchange(to, item, from, other);
   }
 
   const Problem& problem_;
   const CellItems& cells_;
   std::size_t num_slots_;
   std::size_t num_cells_;
-  Tokens capacity_;  // of a cell
-  bool is_rough_;
+  Tokens capacity_;  // of a rank
   const PipelineShape& pipeline_;
   PipelineTime time_;
-  std::vector<Bin> bins_;           // by cell, then slot
-  std::vector<PassCost> slowest_;   // of each slot, if cells meet
+  std::vector<Bin> bins_;             // by cell, then slot
+  std::vector<std::size_t> line_of_;  // of each cell
+  std::vector<Line> lines_;
+  std::vector<PassCost> slowest_;   // by line, then slot
   std::vector<Nanoseconds> times_;  // of the lines
   std::vector<PassCost> costs_;
   std::int64_t work_ = 0;
@@ -422,38 +346,38 @@ class GridSearch {
 
 }  // namespace
 
-CellItems::CellItems(const Problem& problem, std::int32_t size) : size_(size) {
-  const auto num_cells = static_cast<std::size_t>(problem.num_ranks() / size);
-  std::vector<PriceId> known;
-  for (std::size_t cell = 0; cell < num_cells; ++cell) {
-    const PriceId price = problem.price_of(ranks(cell));
-    const auto table = std::find(known.begin(), known.end(), price);
-    table_of_.push_back(static_cast<std::size_t>(table - known.begin()));
-    if (table == known.end()) known.push_back(price);
-    fixed_.push_back(problem.price(price).fixed);
-  }
-  for (const PriceId price : known) {
-    auto& costs = costs_.emplace_back();
-    for (ItemId item = 0; item < problem.num_items(); ++item) {
-      costs.push_back(problem.item_cost(price, item));
-    }
-  }
-  for (ItemId item = 0; item < problem.num_items(); ++item) {
-    tokens_.push_back(std::min(problem.tokens(size, item), problem.capacity() * size));
-  }
-  bundle_of_.resize(tokens_.size());
-  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
-    for (const ItemId item : problem.items_of(bundle)) {
-      bundle_of_[static_cast<std::size_t>(item)] = bundle;
-    }
-  }
-}
-
 std::optional<Grid> find_grid(const Problem& problem, const CellItems& cells,
                               const GridShape& shape, std::span<const std::int64_t> profile,
                               Nanoseconds bound, std::int64_t work) {
+  std::optional<CellDraft> best;
+  Nanoseconds least = 0;
   GridSearch search(problem, cells, shape);
-  if (!search.fill(profile)) return std::nullopt;
+  for (const bool is_wait_counted : {false, true}) {
+    if (shape.is_rough && !is_wait_counted) continue;
+    auto draft = find_even_cells(problem, cells, shape, profile, is_wait_counted);
+    if (!draft) continue;
+    search.fill(*draft);
+    if (best && search.longest() >= least) continue;
+    best = std::move(draft);
+    least = search.longest();
+  }
+  if (!best) return std::nullopt;
+  search.fill(*best);
+  search.improve(bound, work);
+  return search.grid();
+}
+
+Grid improved_grid(const Problem& problem, const CellDraft& draft, const GridShape& shape,
+                   Nanoseconds bound, std::int64_t work) {
+  std::vector<RankRange> ranks;
+  std::vector<std::size_t> line_of;
+  for (const CellDraft::Cell& cell : draft.cells) {
+    ranks.push_back(cell.ranks);
+    line_of.push_back(problem.options().sync == Sync::microbatch ? 0 : cell.line);
+  }
+  const CellItems cells(problem, std::move(ranks));
+  GridSearch search(problem, cells, shape, std::move(line_of));
+  search.fill(draft);
   search.improve(bound, work);
   return search.grid();
 }

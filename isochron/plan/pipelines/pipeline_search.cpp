@@ -3,8 +3,8 @@
 // More micro-batches fill and drain a pipeline faster, and each costs its fixed part: m of them for
 // the work W take about (W + m fixed)(1 + (stages - 1) / (virtual m)) / stages. Numbers around the
 // least of that are tried on grids of every static size, roughly; the best of a size are made
-// properly. Where sizes are dynamic, so are slots that hold a few wide groups beside many narrow
-// ones. What the simulator likes best is the answer.
+// properly. Where sizes are dynamic, cells of several sizes come first, and slots that hold a few
+// wide groups beside many narrow ones last. What the simulator likes best is the answer.
 
 #include "isochron/plan/pipelines/pipeline_search.h"
 
@@ -12,22 +12,27 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
 #include "isochron/core/order.h"
 #include "isochron/plan/baselines.h"
+#include "isochron/plan/bundles/kept_slots.h"
 #include "isochron/plan/deal.h"
-#include "isochron/plan/equal_search.h"
+#include "isochron/plan/pipelines/cell_search.h"
+#include "isochron/plan/pipelines/kept_cells.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
+#include "isochron/plan/pipelines/pipeline_bubble.h"
 #include "isochron/plan/pipelines/pipeline_grid.h"
+#include "isochron/plan/pipelines/reorder.h"
+#include "isochron/plan/pipelines/slot_heights.h"
 #include "isochron/plan/plan_slots.h"
-#include "isochron/plan/slots/slot_profile.h"
 #include "isochron/plan/slots/slot_search.h"
 #include "isochron/simulate/chunk_cost.h"
 #include "isochron/simulate/order_microbatches.h"
 #include "isochron/simulate/pipeline_time.h"
-#include "isochron/simulate/simulate.h"
+#include "isochron/simulate/step_player.h"
 
 namespace isochron {
 
@@ -44,6 +49,7 @@ class PipelineSearch {
         multiple_(shape_.virtual_ > 1 ? shape_.group : 1),
         is_fixed_(context_mode(problem.options().context).kind == ContextMode::Kind::fixed),
         capacity_(problem.capacity()),
+        bubble_(shape_, problem.options().pass, problem.model().forward_share, 256),
         best_size_(problem.sizes().front()) {}
 
   DraftSlots run() {
@@ -74,9 +80,13 @@ class PipelineSearch {
   void consider_all() {
     std::vector<std::pair<Nanoseconds, std::int32_t>> static_sizes;  // by what they take at least
     for (const std::int32_t size : problem_.sizes()) {
-      if (is_static_size(size)) static_sizes.emplace_back(pipeline_bound(problem_, size), size);
+      if (is_static_size(size))
+        static_sizes.emplace_back(static_pipeline_bound(problem_, size), size);
     }
     std::sort(static_sizes.begin(), static_sizes.end());
+    if (!is_fixed_ && !problem_.has_speeds() && problem_.num_bundles() == problem_.num_items()) {
+      consider_cells();
+    }
     consider_grids(static_sizes);
     if (!is_fixed_) consider_mixed();
     if (best_.empty()) {  // no grid holds everything
@@ -127,7 +137,23 @@ class PipelineSearch {
       const auto whole = static_cast<std::int32_t>(std::clamp(count, fewest, most));
       counts.insert((whole + multiple_ - 1) / multiple_ * multiple_);
     }
+    // Some cell has at least the mean.
+    std::erase_if(counts, [&](std::int32_t count) {
+      if (problem_.has_speeds() || !shape_.shares.empty()) return false;
+      const double slots = count * static_cast<double>(problem_.microbatch());
+      const double least = (work / num_cells + slots) * (1 + bubble_.share(count));
+      return is_beaten(pass_time(static_cast<Nanoseconds>(least)) / shape_.stages);
+    });
     return {counts.begin(), counts.end()};
+  }
+
+  void consider_cells() {
+    const auto found = search_cells(problem_, capacity_, bound_);
+    if (!found) return;
+    Grid grid = improved_grid(problem_, found->draft,
+                              {.num_slots = found->num_slots, .capacity = capacity_}, bound_,
+                              num_operations());
+    consider(equalized(std::move(grid.slots)), false);
   }
 
   struct RoughGrid {
@@ -149,15 +175,24 @@ class PipelineSearch {
     return rough;
   }
 
+  std::vector<RankRange> equal_cells(std::int32_t size) const {
+    std::vector<RankRange> cells;
+    for (std::int64_t first = 0; first < problem_.num_ranks(); first += size) {
+      cells.push_back({.first = first, .size = size});
+    }
+    return cells;
+  }
+
   // Grids of sizes, each with what it takes at least: those that come near the best, roughly, are
   // made properly.
   void consider_grids(const std::vector<std::pair<Nanoseconds, std::int32_t>>& sizes) {
     std::map<std::int32_t, CellItems> cells_of;
     std::vector<RoughGrid> all;
-    Nanoseconds best = std::numeric_limits<Nanoseconds>::max();
+    Nanoseconds best =
+        best_.empty() || best_excess_ > 0 ? std::numeric_limits<Nanoseconds>::max() : best_time_;
     for (const auto& [least, size] : sizes) {
       if (is_beaten(least) || best <= least) continue;
-      const auto cells = cells_of.try_emplace(size, problem_, size).first;
+      const auto cells = cells_of.try_emplace(size, problem_, equal_cells(size)).first;
       const std::vector<RoughGrid> rough = rough_grids(cells->second, size);
       constexpr std::size_t num_proper = 2;
       all.insert(all.end(), rough.begin(),
@@ -165,6 +200,7 @@ class PipelineSearch {
       if (!rough.empty()) best = std::min(best, rough.front().time);
     }
     std::sort(all.begin(), all.end());
+    if (!all.empty()) best_size_ = all.front().size;
     // Which of them keeps a limit on activations, their time does not tell.
     const bool is_limited = problem_.options().max_activation_bytes > 0;
     for (const auto& [time, count, size] : all) {
@@ -177,17 +213,62 @@ class PipelineSearch {
   std::optional<Grid> grid_of(const CellItems& cells, std::int32_t count, bool is_rough) {
     auto [profile, is_new] = profiles_.try_emplace(count);
     if (is_new) {
-      profile->second =
-          slot_profile(shape_, count, problem_.options().pass, problem_.model().forward_share);
+      constexpr double parts = 1e6;  // of all slots together
+      for (const double height : slot_heights(shape_, problem_.options().pass,
+                                              problem_.model().forward_share, count, parts)) {
+        profile->second.push_back(std::max<std::int64_t>(1, std::llround(height)));
+      }
     }
-    return find_grid(problem_, cells,
-                     {.num_slots = count, .capacity = capacity_, .is_rough = is_rough},
-                     profile->second, bound_, is_rough ? num_operations() / 8 : num_operations());
+    return find_grid(
+        problem_, cells, {.num_slots = count, .capacity = capacity_, .is_rough = is_rough},
+        profile->second, bound_,
+        is_rough ? num_operations() / (shape_.virtual_ > 1 ? 8 : 16) : num_operations());
+  }
+
+  // Cells of several sizes that run whole bundles. A long item passes all stages one after the
+  // other, while the stages of all others work at once.
+  void consider_kept_cells() {
+    const BundleTable table(problem_);
+    const double wait = static_cast<double>(shape_.stages - 1) / shape_.virtual_;
+    std::vector<BundleCell> last;
+    for (std::int32_t level = 0; level < table.num_levels(); ++level) {
+      for (auto& cells : cut_into_cells(
+               problem_, table, {.narrowest = level, .wait = wait, .limit = work_limit()})) {
+        if (cells == last) continue;
+        const auto [fewest, most] = slots_of_cells(problem_, cells, capacity_);
+        const auto middle =
+            static_cast<std::int32_t>(std::sqrt(static_cast<double>(fewest) * most));
+        for (const std::int32_t count : {middle, most}) {
+          consider_kept_cells(cells, (count + multiple_ - 1) / multiple_ * multiple_);
+        }
+        last = std::move(cells);
+      }
+    }
+  }
+
+  void consider_kept_cells(const std::vector<BundleCell>& cells, std::int32_t num_slots) {
+    const auto heights =
+        slot_heights(shape_, problem_.options().pass, problem_.model().forward_share, num_slots, 1);
+    const auto draft = fill_kept_cells(problem_, cells, heights, capacity_);
+    if (!draft) return;
+    Grid grid = improved_grid(problem_, *draft, {.num_slots = num_slots, .capacity = capacity_},
+                              bound_, num_operations() / 4);
+    std::erase_if(grid.slots, [](const auto& slot) { return slot.empty(); });
+    consider(equalized(std::move(grid.slots)), false);
+  }
+
+  // No cell that works as long as that is done before the best.
+  Nanoseconds work_limit() const {
+    if (best_.empty() || best_excess_ > 0 || problem_.options().pass != Pass::train) {
+      return max_total_cost;
+    }
+    return best_time_ * shape_.stages;
   }
 
   // Slots of groups of several sizes: those that let no item take longer than some limit.
   void consider_mixed() {
     if (problem_.options().keep_groups == KeepGroups::rank) {
+      if (has_nested_bundles(problem_)) consider_kept_cells();
       consider(equalized(search_kept_slots(problem_, 0, work_)), true);
       return;
     }
@@ -263,7 +344,7 @@ class PipelineSearch {
 
   std::int64_t num_operations() const {
     // The default for slots that wait for each other counts more work for packing them.
-    return problem_.options().sync == Sync::microbatch ? work_ * 3 : work_ * 8;
+    return problem_.options().sync == Sync::microbatch ? work_ * 3 : work_ * 4;
   }
 
   // Whether a rough time of slots is too long to become the best when they are made properly. Only
@@ -313,83 +394,28 @@ class PipelineSearch {
   // Whether they are better than the best so far.
   bool consider(DraftSlots slots, bool may_reorder) {
     const std::int64_t limit = problem_.options().max_activation_bytes;
-    if (may_reorder || limit > 0) slots = reordered(std::move(slots));
+    if (may_reorder || limit > 0) {
+      const bool is_by_cell = is_fixed_ && problem_.options().sync == Sync::step;
+      slots = is_by_cell ? reordered_cells(problem_, slots, num_operations())
+                         : reordered_slots(problem_, trial_, std::move(slots), num_operations());
+    }
     set_slots(problem_, slots, trial_);
-    const Timeline timeline = simulate(trial_);
-    const std::int64_t peak = *std::max_element(timeline.peak_activation_bytes.begin(),
-                                                timeline.peak_activation_bytes.end());
-    const std::int64_t excess = limit == 0 ? 0 : std::max<std::int64_t>(0, peak - limit);
-    if (!best_.empty() &&
-        std::pair(excess, timeline.step_ns) >= std::pair(best_excess_, best_time_)) {
+    StepPlayer player(trial_);
+    std::vector<std::int32_t> order(slots.size());
+    std::iota(order.begin(), order.end(), 0);
+    const Nanoseconds time = player.play(
+        order, [](const PipelineOperation&, const PlayedGroup&, Nanoseconds, Nanoseconds) {});
+    std::int64_t excess = 0;
+    for (std::int32_t rank = 0; limit > 0 && rank < player.num_ranks(); ++rank) {
+      excess = std::max(excess, player.peak_bytes(rank, order) - limit);
+    }
+    if (!best_.empty() && std::pair(excess, time) >= std::pair(best_excess_, best_time_)) {
       return false;
     }
     best_excess_ = excess;
-    best_time_ = timeline.step_ns;
+    best_time_ = time;
     best_ = std::move(slots);
     return true;
-  }
-
-  DraftSlots reordered(DraftSlots slots) {
-    const bool is_by_cell = is_fixed_ && problem_.options().sync == Sync::step;
-    return is_by_cell ? reordered_by_cell(slots) : reordered_by_slot(std::move(slots));
-  }
-
-  // All ranks in one order.
-  DraftSlots reordered_by_slot(DraftSlots slots) {
-    set_slots(problem_, slots, trial_);
-    const MicrobatchOrder order = order_slots(trial_, num_operations());
-    if (order.order.empty()) return slots;
-    DraftSlots ordered;
-    for (const std::int32_t from : order.order) {
-      ordered.push_back(std::move(slots[static_cast<std::size_t>(from)]));
-    }
-    return ordered;
-  }
-
-  PipelineItem pipeline_item(const DraftGroup& group) const {
-    const auto size = static_cast<std::int32_t>(group.ranks.size);
-    Tokens tokens = 0;
-    for (const ItemId item : group.items) {
-      for (const SequenceId id : problem_.work().items[static_cast<std::size_t>(item)]) {
-        tokens += padded_length(problem_.work().lengths[id.index()], size,
-                                problem_.options().tensor_parallel);
-      }
-    }
-    PassCost cost = split_cost(group_time(problem_, group), problem_.model().forward_share);
-    if (problem_.options().pass == Pass::forward) cost.backward = 0;
-    const Tokens tokens_per_rank = tokens / size;
-    return {.cost = cost,
-            .activation_bytes =
-                static_cast<double>(tokens_per_rank) * problem_.model().activation_bytes_per_token};
-  }
-
-  // Every cell in its own order; the placeholders of a cell, one for each of its ranks, stay
-  // together.
-  DraftSlots reordered_by_cell(const DraftSlots& slots) const {
-    const std::int64_t size = problem_.sizes().front();
-    const std::int64_t num_cells = problem_.num_ranks() / size;
-    DraftSlots ordered(slots.size());
-    for (std::int64_t cell = 0; cell < num_cells; ++cell) {
-      std::vector<std::vector<const DraftGroup*>> groups(slots.size());
-      std::vector<PipelineItem> items;
-      for (std::size_t s = 0; s < slots.size(); ++s) {
-        for (const DraftGroup& group : slots[s]) {
-          if (group.ranks.first / size == cell) groups[s].push_back(&group);
-        }
-        items.push_back(pipeline_item(*groups[s].front()));
-      }
-      const MicrobatchOrder order =
-          order_microbatches(items, shape_,
-                             {.pass = problem_.options().pass,
-                              .max_activation_bytes = problem_.options().max_activation_bytes,
-                              .max_work = num_operations() / num_cells,
-                              .bound_work = 0});
-      for (std::size_t s = 0; s < slots.size(); ++s) {
-        const std::size_t from = order.order.empty() ? s : static_cast<std::size_t>(order.order[s]);
-        for (const DraftGroup* group : groups[from]) ordered[s].push_back(*group);
-      }
-    }
-    return ordered;
   }
 
   const Problem& problem_;
@@ -399,8 +425,9 @@ class PipelineSearch {
   StepPlan trial_;
   std::int32_t multiple_;
   bool is_fixed_;
-  Tokens capacity_;         // of a rank, for micro-batches of several items
-  std::int32_t best_size_;  // of grids
+  Tokens capacity_;  // of a rank, for micro-batches of several items
+  PipelineBubble bubble_;
+  std::int32_t best_size_;                                      // of grids
   std::map<std::int32_t, std::vector<std::int64_t>> profiles_;  // by the number of slots
   DraftSlots best_;
   Nanoseconds best_time_ = 0;

@@ -13,7 +13,10 @@
 // Likewise in front, with 1 / ratio. Both volumes together are no more than W - t, which makes a
 // line in W and t: little work beside a long slot leaves nothing for it to hide behind.
 //
-// The shorter the longest slot, the more slots there are, each with its fixed cost.
+// Journey: with the longest slot all the way down and up again every other one counts with the
+// lesser part of its first or its last visit.
+//
+// Slots are paid for, and the fewer there are, the more a rank waits (pipeline_bubble.cpp).
 
 #include "isochron/plan/pipelines/rank_room.h"
 
@@ -57,18 +60,23 @@ double first_weight(double limit, std::size_t depth, double ratio) {
 
 }  // namespace
 
-RankRoom::RankRoom(const PipelineShape& shape, Pass pass, double forward_share, double fixed)
-    : fixed_(fixed) {
+RankRoom::RankRoom(const PipelineShape& shape, Pass pass, double forward_share, double fixed,
+                   std::int32_t max_slots)
+    : fixed_(fixed), bubble_(shape, pass, forward_share, max_slots) {
   const double depth = shape.stages - 1;
+  const double visits = shape.virtual_;
   lost_ = 4 * depth;
+  transfers_ = shape.transfer_ns * (shape.stages - 1) * (pass == Pass::train ? 2 : 1);
   if (pass == Pass::forward) {
     // Down with the longest slot, which misses nothing.
-    lines_ = {{.slope = 0, .wait = depth}};
+    lines_ = {{.slope = 0, .wait = depth / visits}};
     return;
   }
   const double lesser = std::min(forward_share, 1 - forward_share);
-  ends_ = depth * lesser * fixed;
-  lines_ = {{.slope = 0, .wait = depth * (1 - 2 * lesser)}};
+  lines_ = {{.slope = 1 - lesser / visits, .wait = shape.stages - lesser / visits}};
+  ends_ = depth / visits * lesser * fixed;
+  if (shape.virtual_ > 1) return;
+  lines_.push_back({.slope = 0, .wait = depth * (1 - 2 * lesser)});
   constexpr double least_share = 0.1;  // weights of very unequal passes do not end
   if (lesser < least_share) return;
   const double ratio = (1 - lesser) / lesser;
@@ -83,22 +91,18 @@ RankRoom::RankRoom(const PipelineShape& shape, Pass pass, double forward_share, 
   }
 }
 
-double RankRoom::area(const Line& line, double time, double length) const {
-  if (line.wait == 0) return time;
-  // Shorter slots are more, longer ones wait: between them is the length that leaves the most area.
-  const double best_length = std::sqrt(std::max(0.0, time) * fixed_ / line.wait);
-  const double longest = std::max(length, best_length);
-  if (longest <= fixed_) return fixed_ > 0 ? 0 : time;
-  return (time - line.wait * longest) * (1 - fixed_ / longest) / (1 - line.slope);
-}
-
-double RankRoom::area(double time, double length) const {
-  double least = infinite;
+double RankRoom::area(double time, double length, SlotRange num_slots) const {
+  double work = time / (1 + bubble_.share(num_slots.most));
   for (const Line& line : lines_) {
     // The first and the last slot are counted in the sums.
-    least = std::min(least, area(line, line.slope == 0 ? time - ends_ : time, length));
+    const double left = (line.slope == 0 ? time - ends_ : time) - line.wait * length;
+    if (line.slope < 1) {
+      work = std::min(work, left / (1 - line.slope));
+    } else if (left < 0) {
+      return 0;
+    }
   }
-  return least;
+  return work - fixed_ * num_slots.least;
 }
 
 }  // namespace isochron

@@ -4,6 +4,7 @@
 #include "isochron/plan/steps/gap_fill.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <tuple>
 
@@ -17,7 +18,12 @@ class GapFill {
       : problem_(problem), narrow_(narrow), work_(work), next_(narrow.size() + 1) {
     std::iota(next_.begin(), next_.end(), 0);
     const PriceId price = problem.cheapest_price(1);
-    for (const BundleId bundle : narrow) costs_.push_back(problem.cost(price, bundle));
+    for (const BundleId bundle : narrow) {
+      costs_.push_back(problem.cost(price, bundle));
+      tokens_.push_back(problem.tokens(1, problem.items_of(bundle).front()));
+    }
+    has_falling_tokens_ = problem.num_items() == problem.num_bundles() &&
+                          std::is_sorted(tokens_.begin(), tokens_.end(), std::greater<>());
   }
 
   void fill(const Gap& gap, std::vector<WideGroup>& filled) {
@@ -50,19 +56,33 @@ class GapFill {
     return i;
   }
 
+  // The first place from `i` on that is not used and may fit. Costs fall, and tokens mostly do.
+  std::size_t next_within(std::size_t i, Nanoseconds time, Tokens tokens, double slow) {
+    i = unused(i);
+    if (i < narrow_.size() && Problem::slowed(costs_[i], slow) > time) {
+      const auto first = std::partition_point(
+          costs_.begin() + static_cast<std::ptrdiff_t>(i), costs_.end(),
+          [&](Nanoseconds cost) { return Problem::slowed(cost, slow) > time; });
+      i = unused(static_cast<std::size_t>(first - costs_.begin()));
+    }
+    if (i < narrow_.size() && has_falling_tokens_ && tokens_[i] > tokens) {
+      const auto first =
+          std::partition_point(tokens_.begin() + static_cast<std::ptrdiff_t>(i), tokens_.end(),
+                               [&](Tokens needs) { return needs > tokens; });
+      i = unused(static_cast<std::size_t>(first - tokens_.begin()));
+    }
+    return i;
+  }
+
   void add_all(Nanoseconds end, double slow, WideGroup& group) {
-    // Costs fall: skip to the first that fits.
-    const Nanoseconds room = end - group.end;
-    const auto first = std::partition_point(costs_.begin(), costs_.end(), [&](Nanoseconds cost) {
-      return Problem::slowed(cost, slow) > room;
-    });
-    auto i = static_cast<std::size_t>(first - costs_.begin());
-    for (i = unused(i); i < narrow_.size() && group.end < end; i = unused(i + 1)) {
+    const auto next = [&](std::size_t from) {
       --work_;
-      const Nanoseconds time = Problem::slowed(costs_[i], slow);
-      if (group.end + time > end || !can_join(problem_, group, narrow_[i])) continue;
+      return next_within(from, end - group.end, problem_.capacity() - group.tokens, slow);
+    };
+    for (std::size_t i = next(0); i < narrow_.size(); i = next(i + 1)) {
+      if (!can_join(problem_, group, narrow_[i])) continue;
       add_item(problem_, problem_.items_of(narrow_[i])[0], group);
-      group.end += time;
+      group.end += Problem::slowed(costs_[i], slow);
       next_[i] = i + 1;
     }
   }
@@ -71,7 +91,9 @@ class GapFill {
   const std::vector<BundleId>& narrow_;
   std::int64_t& work_;
   std::vector<Nanoseconds> costs_;
-  std::vector<std::size_t> next_;  // a later place, if one is used
+  std::vector<Tokens> tokens_;       // of the first item
+  bool has_falling_tokens_ = false;  // bundles are items, and the longer one is never cheaper
+  std::vector<std::size_t> next_;    // a later place, if one is used
 };
 
 }  // namespace

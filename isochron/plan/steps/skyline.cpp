@@ -32,35 +32,57 @@ void Skyline::reset(Nanoseconds shortest, std::int64_t hole_weight) {
   pits_.clear();
   floors_.clear();
   tops_.clear();
+  changes_.clear();
+  for (Windows& windows : windows_) {
+    windows.tops.clear();
+    windows.num_seen = 0;
+  }
 }
 
-std::span<const PriceId> Skyline::prices_of(std::int32_t width) {
+const Skyline::Windows& Skyline::windows_of(std::int32_t width) {
   const auto w = static_cast<std::size_t>(width);
-  if (prices_.size() <= w) prices_.resize(w + 1);
-  std::vector<PriceId>& prices = prices_[w];
-  if (prices.empty()) {
-    for (std::int32_t first = 0; first + width <= problem_.num_ranks(); ++first) {
-      prices.push_back(problem_.price_of({.first = first, .size = width}));
+  if (windows_.size() <= w) windows_.resize(w + 1);
+  Windows& windows = windows_[w];
+  const std::int64_t count = problem_.num_ranks() - width + 1;
+  if (windows.prices.empty()) {
+    for (std::int64_t first = 0; first < count; ++first) {
+      windows.prices.push_back(problem_.price_of({.first = first, .size = width}));
     }
   }
-  return prices;
+  std::int64_t num_changed = 0;
+  for (std::size_t i = windows.num_seen; i < changes_.size() && num_changed < count; ++i) {
+    num_changed += changes_[i].size + width;
+  }
+  if (windows.tops.empty() || num_changed >= count) {
+    windows.tops.resize(windows.prices.size());
+    windows.holes.resize(windows.prices.size());
+    windows.wastes.resize(windows.prices.size());
+    update(width, 0, count, windows);
+  } else {
+    for (std::size_t i = windows.num_seen; i < changes_.size(); ++i) {
+      update(width, std::max<std::int64_t>(0, changes_[i].first - width + 1),
+             std::min(count, changes_[i].first + changes_[i].size), windows);
+    }
+  }
+  windows.num_seen = changes_.size();
+  return windows;
 }
 
-// Largest height in every window of `width` ranks, by its first rank.
-void Skyline::find_window_tops(std::int32_t width) {
-  const std::vector<Nanoseconds>& height = wide_.height;
-  const std::size_t count = height.size();
-  const auto w = static_cast<std::size_t>(width);
-  window_.resize(count);
-  // Ranks that may still be the highest of a window, highest first.
-  falling_.resize(count);
-  std::size_t head = 0;
-  std::size_t tail = 0;
-  for (std::size_t r = 0; r < count; ++r) {
-    while (tail > head && height[falling_[tail - 1]] <= height[r]) --tail;
-    falling_[tail++] = r;
-    if (falling_[head] + w <= r) ++head;
-    if (r + 1 >= w) window_[r + 1 - w] = height[falling_[head]];
+void Skyline::update(std::int32_t width, std::int64_t first, std::int64_t last,
+                     Windows& windows) const {
+  const std::int64_t step = problem_.first_step(width);
+  for (std::int64_t f = (first + step - 1) / step * step; f < last; f += step) {
+    Nanoseconds top = 0;
+    Nanoseconds sum = 0;
+    for (std::int64_t r = f; r < f + width; ++r) {
+      const Nanoseconds height = wide_.height[static_cast<std::size_t>(r)];
+      top = std::max(top, height);
+      sum += height;
+    }
+    const auto place = static_cast<std::size_t>(f);
+    windows.tops[place] = top;
+    windows.holes[place] = top * width - sum;
+    windows.wastes[place] = height_waste(top * width, windows.holes[place]);
   }
 }
 
@@ -103,24 +125,22 @@ void Skyline::consider(Trial& trial, std::int32_t pit, std::int32_t first, Nanos
   best = spot;
 }
 
-void Skyline::try_top(Trial& trial, Spot& best) {
-  find_window_tops(trial.width);
+void Skyline::try_top(Trial& trial, const Windows& windows, Spot& best) {
   const std::vector<Nanoseconds>& height = wide_.height;
   const std::span<const PriceId> prices = trial.prices;
   const std::int32_t step = problem_.first_step(trial.width);
   const auto w = static_cast<std::size_t>(trial.width);
   for (std::int32_t first = 0; first + trial.width <= problem_.num_ranks(); first += step) {
     const auto f = static_cast<std::size_t>(first);
+    if (!best.is_late && trial.least_waste + windows.wastes[f] > best.waste) continue;
     const std::size_t last = f + w;
     if (step == 1 && f > 0 && last < height.size() && height[f - 1] == height[f] &&
         height[last - 1] == height[last] && prices[f - 1] == prices[f] &&
         prices[f] == prices[f + 1] && !problem_.has_speeds()) {
       continue;
     }
-    const Nanoseconds hole = window_[f] * trial.width - (prefix_[last] - prefix_[f]);
-    const Nanoseconds least = trial.least_waste + height_waste(window_[f] * trial.width, hole);
-    if (!best.is_late && least > best.waste) continue;
-    consider(trial, -1, first, window_[f], hole, std::span(top_of_).subspan(f, w), never, best);
+    consider(trial, -1, first, windows.tops[f], windows.holes[f], std::span(top_of_).subspan(f, w),
+             never, best);
   }
 }
 
@@ -148,9 +168,6 @@ void Skyline::place(BundleId bundle, std::int32_t size, Nanoseconds target, std:
       static_cast<std::size_t>(std::lower_bound(sizes.begin(), sizes.end(), size) - sizes.begin());
   const std::size_t num_sizes = problem_.is_aligned() ? 2 : 4;
   const std::vector<Nanoseconds>& height = wide_.height;
-  prefix_.resize(height.size() + 1);
-  prefix_[0] = 0;
-  for (std::size_t r = 0; r < height.size(); ++r) prefix_[r + 1] = prefix_[r] + height[r];
   // How many micro-batches several items take is known too late for a hole.
   const bool is_single = problem_.items_of(bundle).size() == 1;
   const Nanoseconds least_area = problem_.cost(problem_.cheapest_price(size), bundle) * size;
@@ -158,20 +175,21 @@ void Skyline::place(BundleId bundle, std::int32_t size, Nanoseconds target, std:
   for (std::size_t k = begin; k < std::min(sizes.size(), begin + num_sizes); ++k) {
     if (!problem_.fits(sizes[k], bundle)) continue;
     const Nanoseconds least = problem_.cost(problem_.cheapest_price(sizes[k]), bundle);
+    if (!best.is_late && best.waste < least * sizes[k] - least_area) continue;
+    const Windows& windows = windows_of(sizes[k]);
     Trial trial{.bundle = bundle,
                 .width = sizes[k],
                 .least_area = least_area,
                 .least_waste = least * sizes[k] - least_area,
                 .target = target,
-                .prices = prices_of(sizes[k])};
-    if (!best.is_late && best.waste < trial.least_waste) continue;
+                .prices = windows.prices};
     work -= static_cast<std::int64_t>(height.size() / 8 + pits_.size() / 8);
     for (std::size_t pit = 0; pit < pits_.size() && is_single; ++pit) {
       if (pits_[pit].size < sizes[k] || pits_[pit].lowest + least > pits_[pit].ceiling) continue;
       try_pit(trial, pit, best);
       work -= pits_[pit].size / 8;
     }
-    try_top(trial, best);
+    try_top(trial, windows, best);
   }
   put(bundle, best);
 }
@@ -225,6 +243,7 @@ void Skyline::put(BundleId bundle, const Spot& spot) {
           spot.start);
     }
     wide_.raise(ranks, end);
+    changes_.push_back(ranks);
     std::fill(top_of_.begin() + spot.first, top_of_.begin() + spot.first + spot.size, group);
     return;
   }

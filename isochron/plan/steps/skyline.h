@@ -62,6 +62,15 @@ class Skyline {
     [[nodiscard]] bool is_better_than(const Spot& other) const;
   };
 
+  // All places for a group of a width on top of the skyline, by their first rank.
+  struct Windows {
+    std::vector<PriceId> prices = {};
+    std::vector<Nanoseconds> tops = {};
+    std::vector<Nanoseconds> holes = {};
+    std::vector<Nanoseconds> wastes = {};  // for the height and the hole
+    std::size_t num_seen = 0;              // of the changes of the skyline
+  };
+
   // A bundle on groups of a width.
   struct Trial {
     BundleId bundle = 0;
@@ -79,17 +88,18 @@ class Skyline {
   // What area below a group counts, and the part of it that is a hole. Neither is lost: they only
   // decide between places that cost about the same.
   [[nodiscard]] Nanoseconds height_waste(Nanoseconds below, Nanoseconds hole) const;
-  [[nodiscard]] std::span<const PriceId> prices_of(std::int32_t width);
+  // Those of a width, up to date.
+  [[nodiscard]] const Windows& windows_of(std::int32_t width);
+  void update(std::int32_t width, std::int64_t first, std::int64_t last, Windows& windows) const;
   void consider(Trial& trial, std::int32_t pit, std::int32_t first, Nanoseconds top,
                 Nanoseconds hole, std::span<const std::int32_t> tops, Nanoseconds ceiling,
                 Spot& best);
-  void try_top(Trial& trial, Spot& best);
+  void try_top(Trial& trial, const Windows& windows, Spot& best);
   void try_pit(Trial& trial, std::size_t pit, Spot& best);
   void put(BundleId bundle, const Spot& spot);
   // Makes pits of what lies below `ceiling` on these ranks.
   void dig(std::int32_t first, std::span<const Nanoseconds> floors,
            std::span<const std::int32_t> tops, Nanoseconds ceiling);
-  void find_window_tops(std::int32_t width);
 
   const Problem& problem_;
   WideGroups& wide_;
@@ -99,10 +109,8 @@ class Skyline {
   std::vector<Pit> pits_;
   std::vector<Nanoseconds> floors_;
   std::vector<std::int32_t> tops_;
-  std::vector<std::vector<PriceId>> prices_;  // of each width, by the first rank
-  std::vector<Nanoseconds> prefix_;           // sums of heights
-  std::vector<Nanoseconds> window_;           // largest height from each rank on
-  std::vector<std::size_t> falling_;
+  std::vector<Windows> windows_;    // by width
+  std::vector<RankRange> changes_;  // of the heights, in their order
 };
 
 }  // namespace isochron

@@ -10,9 +10,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <tuple>
 
 #include "isochron/core/random.h"
+#include "isochron/plan/least_areas.h"
 #include "isochron/plan/steps/cells.h"
 #include "isochron/plan/steps/gap_fill.h"
 #include "isochron/plan/steps/nested_blocks.h"
@@ -38,7 +40,11 @@ class StepSearch {
     const PriceId price = problem.cheapest_price(problem.sizes().front());
     std::vector<std::pair<Nanoseconds, BundleId>> by_cost;
     for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
-      smallest_.push_back(problem.smallest_place(bundle));
+      const std::size_t place = problem.smallest_place(bundle);
+      const PriceId smallest_price = problem.cheapest_price(problem.sizes()[place]);
+      smallest_.push_back(place);
+      smallest_time_.push_back(problem.cost(smallest_price, bundle) +
+                               problem.price(smallest_price).fixed);
       by_cost.emplace_back(-problem.cost(price, bundle), bundle);
     }
     std::sort(by_cost.begin(), by_cost.end());
@@ -53,6 +59,7 @@ class StepSearch {
     // Of rounds in a row that bring nothing to refine: the search has seen it all.
     const std::int64_t max_idle_work = work / 16;
     std::int64_t idle_work = 0;
+    std::optional<State> state;  // of the best
     for (std::int32_t round = 0; round == 0 || (work > 0 && idle_work < max_idle_work); ++round) {
       const std::int64_t limit = round == 0 ? first_work : later_work;
       const std::int64_t build_work = build(next_trial(round, best.time, random));
@@ -67,28 +74,42 @@ class StepSearch {
       work -= limit - left;
       const Nanoseconds time = std::max(wide_.top, cells_.max_load());
       if (time < best.time) {
-        best = draft();
         best.time = time;
+        state = State{.wide = wide_, .filled = filled_, .cells = cells_.saved()};
       }
-      if (best.time <= good_enough()) break;
+      if (best.time <= bound_ + (bound_ >> 13)) break;
     }
-    for (std::size_t i = 1; i < problem_.sizes().size(); ++i) try_static(i, best);
+    if (state) {
+      wide_ = std::move(state->wide);
+      filled_ = std::move(state->filled);
+      cells_.restore(state->cells);
+      const Nanoseconds target = std::max(wide_.top, good_enough());
+      cells_.refine(target, work);
+      cells_.shake(target, random, work);
+      best = draft();
+      best.time = std::max(wide_.top, cells_.max_load());
+    }
+    const LeastAreas areas(problem_);
+    for (std::size_t i = 1; i < problem_.sizes().size(); ++i) try_static(i, areas, best);
     return best;
   }
 
  private:
+  // A step as it was built.
+  struct State {
+    WideGroups wide;
+    std::vector<WideGroup> filled;
+    std::vector<Cell> cells;
+  };
+
   // All in groups of one larger size, where that may be shorter: few sequences on many ranks.
-  void try_static(std::size_t place, Draft& best) const {
+  void try_static(std::size_t place, const LeastAreas& areas, Draft& best) const {
     const std::int32_t size = problem_.sizes()[place];
     if (problem_.num_ranks() % size != 0) return;
-    double area = 0;
-    for (const BundleId bundle : dearest_) {
-      if (!problem_.fits(size, bundle)) return;
-      area += static_cast<double>(problem_.cost(problem_.cheapest_price(size), bundle)) * size;
-    }
-    if (!problem_.has_speeds() && area / problem_.num_ranks() >= static_cast<double>(best.time)) {
-      return;
-    }
+    const bool holds_all = std::all_of(dearest_.begin(), dearest_.end(), [&](BundleId bundle) {
+      return problem_.fits(size, bundle);
+    });
+    if (!holds_all || areas.exceed(size, best.time)) return;
     Cells cells(problem_, size);
     const std::vector<Nanoseconds> height(static_cast<std::size_t>(problem_.num_ranks()), 0);
     const std::vector<std::int32_t> slots(min_slots_ == 0 ? 0 : height.size(), min_slots_);
@@ -112,6 +133,7 @@ class StepSearch {
   std::size_t size_within(BundleId bundle, Nanoseconds target) const {
     const auto sizes = problem_.sizes();
     std::size_t i = smallest_[static_cast<std::size_t>(bundle)];
+    if (smallest_time_[static_cast<std::size_t>(bundle)] <= target) return i;
     std::size_t best = i;
     Nanoseconds least = never;
     for (; i < sizes.size(); ++i) {
@@ -146,7 +168,7 @@ class StepSearch {
       excess = most * (is_nested_ ? 0.5 + 0.5 * random.unit() : random.unit());
     }
     return {.target = static_cast<Nanoseconds>(static_cast<double>(bound_) * (1 + excess)),
-            .absorbs = round % 2 == 1 && min_slots_ == 0,
+            .absorbs = round % 2 == 1,
             .hole_weight = round / 2 % 2 == 0 ? 1 : 3};
   }
 
@@ -257,11 +279,23 @@ class StepSearch {
     return left;
   }
 
+  // The first narrow bundle, by place, that may run within `time` on a group of `size`: none shares
+  // more than all of its work.
+  std::size_t first_within(Nanoseconds time, std::int32_t size) const {
+    if (cells_.size() > 1 || problem_.has_speeds()) return 0;
+    const PriceId alone = problem_.cheapest_price(1);
+    const auto found = std::partition_point(narrow_.begin(), narrow_.end(), [&](BundleId bundle) {
+      return problem_.cost(alone, bundle) > (time + 1) * size;
+    });
+    return static_cast<std::size_t>(found - narrow_.begin());
+  }
+
   // Bundles that would run alone join the wide groups on top, where their traffic costs less than
   // another micro-batch on each of the ranks.
   void absorb(Nanoseconds target, std::int64_t& work) {
     std::vector<bool> is_used(narrow_.size(), false);
     std::vector<std::size_t> taken;
+    const std::vector<std::int32_t> unpaid = slots_left();
     const std::vector<std::int32_t> last =
         is_nested_ ? blocks_.last_groups() : skyline_.last_groups();
     for (std::size_t w = 0; w < wide_.groups.size(); ++w) {
@@ -270,7 +304,12 @@ class StepSearch {
       const bool is_last = std::all_of(tops, tops + group.ranks.size, [&](std::int32_t top) {
         return top == static_cast<std::int32_t>(w);
       });
-      if (!is_last) continue;
+      // Ranks that have to pay for another one anyway save nothing.
+      const bool is_saved =
+          unpaid.empty() || std::none_of(unpaid.begin() + group.ranks.first,
+                                         unpaid.begin() + group.ranks.first + group.ranks.size,
+                                         [](std::int32_t slots) { return slots > 0; });
+      if (!is_last || !is_saved) continue;
       const auto size = static_cast<std::int32_t>(group.ranks.size);
       const PriceId price = problem_.price_of(group.ranks);
       const double slow = problem_.slowness(group.ranks);
@@ -287,7 +326,8 @@ class StepSearch {
       const Nanoseconds saved = num_cells * problem_.price(alone).fixed * cells_.size();
       Nanoseconds lost = 0;
       taken.clear();
-      for (std::size_t i = 0; i < narrow_.size() && room > 0 && seats > 0 && lost < saved; ++i) {
+      for (std::size_t i = first_within(room, size); i < narrow_.size(); ++i) {
+        if (room <= 0 || seats <= 0 || tokens <= 0 || lost >= saved) break;
         if (is_used[i] || problem_.items_of(narrow_[i]).size() != 1) continue;
         const ItemId item = problem_.items_of(narrow_[i])[0];
         --work;
@@ -345,7 +385,8 @@ class StepSearch {
   NestedBlocks blocks_;  // places wide groups that nest
   Skyline skyline_;      // and others
   Cells cells_;
-  std::vector<std::size_t> smallest_;  // place in sizes() of the smallest that holds a bundle
+  std::vector<std::size_t> smallest_;       // place in sizes() of the smallest that holds a bundle
+  std::vector<Nanoseconds> smallest_time_;  // that a bundle takes there
   std::vector<BundleId> dearest_;
   std::vector<WideGroup> filled_;  // what runs in the holes of the skyline
   std::vector<BundleId> narrow_;

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "isochron/plan/pipelines/cell_draft.h"
+#include "isochron/plan/pipelines/rank_room.h"
+#include "isochron/plan/problem.h"
+#include "isochron/simulate/pipeline_time.h"
+
+namespace isochron {
+
+// Builds cells for one time after the other.
+class CellBuilder {
+ public:
+  // Ranks are equally fast and every item is a bundle. Only micro-batches of one item hold more
+  // than `capacity` tokens a rank.
+  CellBuilder(const Problem& problem, Tokens capacity, const RankRoom& room);
+
+  // Cells with so many slots that take about `time`, as RankRoom counts it. None if some item found
+  // no place, or if they take much longer because a slot has to hold something.
+  [[nodiscard]] std::optional<CellDraft> find_cells(std::int32_t num_slots, double time);
+
+ private:
+  struct Table {  // by place in order_, for one price
+    PriceId price = 0;
+    std::int32_t size = 1;
+    double fixed = 0;
+    std::vector<double> costs;
+    std::vector<Tokens> tokens;  // more than a cell holds if the item does not fit
+  };
+  struct Heights {
+    std::vector<double> of_slot;
+    std::vector<std::size_t> tallest_first;
+  };
+
+  [[nodiscard]] const Table& table_of(PriceId price);
+  [[nodiscard]] std::size_t next_left(std::size_t place);
+  void take(std::size_t place);
+  [[nodiscard]] const Table* find_table(std::size_t lead, std::int64_t first,
+                                        std::int32_t narrowest, std::int32_t widest,
+                                        SlotRange num_slots, double time);
+  [[nodiscard]] static Heights sorted(std::vector<double> of_slot);
+  [[nodiscard]] const Heights& heights_for(double lead, double shortest, std::int32_t num_slots);
+  [[nodiscard]] static double tallest(const Heights& heights) {
+    return heights.of_slot[heights.tallest_first.front()];
+  }
+  void add_cell(const Table& table, std::int64_t first, const Heights& heights, std::size_t closed,
+                double time);
+  [[nodiscard]] std::size_t add_wide_cell(const Table& table, std::int64_t first,
+                                          const Heights& heights, std::size_t lead, double time);
+  void add_cells_beside(const Table& wide, std::int64_t first, const Heights& heights,
+                        std::size_t closed, double time);
+  [[nodiscard]] std::int32_t narrowest_size(std::int64_t first) const;
+  void count_bin(const Table& table, std::size_t slot, const std::vector<ItemId>& items);
+  [[nodiscard]] double line_time();
+  void fill_bin(const Table& table, double height, std::int64_t& num_more,
+                std::vector<ItemId>& bin);
+  [[nodiscard]] std::size_t find_fitting(const Table& table, double time, Tokens tokens,
+                                         std::int32_t sequences);
+
+  const Problem& problem_;
+  Tokens capacity_;
+  const RankRoom& room_;
+  std::vector<ItemId> order_;      // largest first
+  std::vector<double> areas_;      // by place in order_, on the smallest size that holds the item
+  std::vector<std::size_t> next_;  // the first place at or after it that may be left
+  std::map<PriceId, Table> tables_;
+  std::optional<PipelineTime> time_;  // of as many slots as were asked for last
+  std::vector<PassCost> slot_costs_;  // slowest of the line, so far
+  CellDraft draft_;
+  std::size_t num_lines_ = 0;
+  // In parts of the time, for as many slots as were asked for last.
+  Heights free_heights_;                    // where no slot is too long
+  std::map<int, Heights> peak_heights_;     // with one that is, by its length
+  const Heights* first_heights_ = nullptr;  // of the first cell
+  std::int64_t num_items_left_ = 0;
+  std::size_t smallest_ = 0;  // all places from here on are taken
+};
+
+}  // namespace isochron

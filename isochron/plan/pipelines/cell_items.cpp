@@ -1,0 +1,36 @@
+#include "isochron/plan/pipelines/cell_items.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace isochron {
+
+CellItems::CellItems(const Problem& problem, std::vector<RankRange> cells)
+    : capacity_(problem.capacity()), ranks_(std::move(cells)) {
+  std::vector<PriceId> known;
+  for (const RankRange& ranks : ranks_) {
+    const PriceId price = problem.price_of(ranks);
+    const auto table = std::find(known.begin(), known.end(), price);
+    table_of_.push_back(static_cast<std::size_t>(table - known.begin()));
+    if (table == known.end()) known.push_back(price);
+    fixed_.push_back(problem.price(price).fixed);
+  }
+  for (const PriceId price : known) {
+    Table& table = tables_.emplace_back();
+    const std::int32_t size = problem.price(price).size;
+    const Tokens room = capacity_ * size;
+    for (ItemId item = 0; item < problem.num_items(); ++item) {
+      const bool fits = problem.item_fits(size, item);
+      table.costs.push_back(fits ? problem.item_cost(price, item) : 0);
+      table.tokens.push_back(fits ? std::min(problem.tokens(size, item), room) : room + 1);
+    }
+  }
+  bundle_of_.resize(static_cast<std::size_t>(problem.num_items()));
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    for (const ItemId item : problem.items_of(bundle)) {
+      bundle_of_[static_cast<std::size_t>(item)] = bundle;
+    }
+  }
+}
+
+}  // namespace isochron

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "isochron/plan/problem.h"
+
+namespace isochron {
+
+// What items are on some groups of ranks: the cells.
+class CellItems {
+ public:
+  // Each cell has a price.
+  CellItems(const Problem& problem, std::vector<RankRange> cells);
+
+  [[nodiscard]] std::size_t num_cells() const { return ranks_.size(); }
+  [[nodiscard]] RankRange ranks(std::size_t cell) const { return ranks_[cell]; }
+  [[nodiscard]] Nanoseconds fixed(std::size_t cell) const { return fixed_[cell]; }
+  [[nodiscard]] Nanoseconds cost(std::size_t cell, ItemId item) const {
+    return tables_[table_of_[cell]].costs[static_cast<std::size_t>(item)];
+  }
+  // At most the capacity of the cell; more if the item does not fit it.
+  [[nodiscard]] Tokens tokens(std::size_t cell, ItemId item) const {
+    return tables_[table_of_[cell]].tokens[static_cast<std::size_t>(item)];
+  }
+  [[nodiscard]] bool fits(std::size_t cell, ItemId item) const {
+    return tokens(cell, item) <= capacity_ * ranks_[cell].size;
+  }
+  [[nodiscard]] BundleId bundle_of(ItemId item) const {
+    return bundle_of_[static_cast<std::size_t>(item)];
+  }
+
+ private:
+  struct Table {  // by item
+    std::vector<Nanoseconds> costs;
+    std::vector<Tokens> tokens;
+  };
+
+  Tokens capacity_;  // of a rank
+  std::vector<RankRange> ranks_;
+  std::vector<Nanoseconds> fixed_;     // of a micro-batch, on each cell
+  std::vector<std::size_t> table_of_;  // for each cell
+  std::vector<Table> tables_;          // for each price that some cell has
+  std::vector<BundleId> bundle_of_;
+};
+
+}  // namespace isochron

@@ -1,0 +1,104 @@
+// The least time for which cells are found, for one number of slots after the other. The first is
+// the one that is best if nothing is long; what differs more from it follows, and has to be faster
+// than what there is to be looked at closely.
+
+#include "isochron/plan/pipelines/cell_search.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "isochron/plan/pipelines/cell_builder.h"
+#include "isochron/plan/pipelines/rank_room.h"
+
+namespace isochron {
+
+namespace {
+
+constexpr std::int32_t max_slots = 128;
+
+// Numbers of slots, the likely ones first. About as good with fewer is better: every slot has to
+// hold something.
+std::vector<std::int32_t> slot_counts(const Problem& problem, const PipelineBubble& bubble) {
+  double area = 0;
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    const std::int32_t size = problem.sizes()[problem.smallest_place(item)];
+    area += static_cast<double>(problem.least_cost(size, item)) * size;
+  }
+  const PipelineShape& shape = problem.topology().pipeline;
+  const std::int32_t multiple = shape.virtual_ > 1 ? shape.group : 1;
+  const std::int32_t most = std::max(multiple, std::min(max_slots, problem.num_items()));
+  std::vector<std::int32_t> counts;
+  std::vector<double> times;
+  for (std::int32_t count = multiple; count <= most;
+       count += std::max(multiple, count / 6 / multiple * multiple)) {
+    counts.push_back(count);
+    const double fixed = static_cast<double>(count) * static_cast<double>(problem.microbatch());
+    times.push_back((area / problem.num_ranks() + fixed) * (1 + bubble.share(count)));
+  }
+  constexpr double about = 1.015;
+  const double limit = *std::min_element(times.begin(), times.end()) * about;
+  const auto likely =
+      std::find_if(times.begin(), times.end(), [&](double time) { return time <= limit; }) -
+      times.begin();
+  std::vector<std::int32_t> likely_first = {counts[static_cast<std::size_t>(likely)]};
+  const auto end = static_cast<std::ptrdiff_t>(counts.size());
+  for (std::ptrdiff_t away = 1; away < end; ++away) {
+    for (const std::ptrdiff_t place : {likely + away, likely - away}) {
+      if (place < 0 || place >= end) continue;
+      likely_first.push_back(counts[static_cast<std::size_t>(place)]);
+    }
+  }
+  return likely_first;
+}
+
+}  // namespace
+
+std::optional<FoundCells> search_cells(const Problem& problem, Tokens capacity, Nanoseconds bound) {
+  const PipelineShape& shape = problem.topology().pipeline;
+  const Pass pass = problem.options().pass;
+  const double forward_share = problem.model().forward_share;
+  const RankRoom room(shape, pass, forward_share, static_cast<double>(problem.microbatch()),
+                      max_slots);
+  CellBuilder builder(problem, capacity, room);
+  const double least = std::max(1.0, static_cast<double>(bound)) * shape.stages /
+                       (pass == Pass::train ? 1 : forward_share);
+  std::optional<FoundCells> best;
+  int num_idle = 0;
+  for (const std::int32_t count : slot_counts(problem, room.bubble())) {
+    const auto is_found = [&](double time) {
+      auto draft = builder.find_cells(count, time);
+      if (!draft) return false;
+      if (!best || draft->time < best->draft.time) {
+        best = FoundCells{.draft = std::move(*draft), .num_slots = count};
+      }
+      return true;
+    };
+    double low = least;
+    double high = least;
+    if (!best) {
+      constexpr double much_longer = 4;
+      constexpr double factor = 1.15;
+      for (; !is_found(high) && high < much_longer * least; high *= factor) low = high;
+      if (!best) continue;
+    } else {
+      constexpr double worthwhile = 0.995;
+      high = best->draft.time * worthwhile;
+      constexpr int max_idle = 5;
+      if (!is_found(high)) {
+        if (++num_idle == max_idle) break;
+        continue;
+      }
+    }
+    num_idle = 0;
+    constexpr int num_halvings = 5;
+    constexpr double near = 1.004;
+    for (int i = 0; i < num_halvings && high > low * near; ++i) {
+      const double middle = (low + high) / 2;
+      (is_found(middle) ? high : low) = middle;
+    }
+  }
+  return best;
+}
+
+}  // namespace isochron

@@ -1,0 +1,129 @@
+// Items go to the cells as evenly as they can. A slot longer than the others of its cell makes all
+// stages wait, so a long item weighs more there than it costs. In a cell the dearest items are
+// placed first, each into the slot that is furthest from its part of the profile: cells look alike,
+// so that slots that wait for each other take equally long.
+
+#include "isochron/plan/pipelines/even_cells.h"
+
+#include <algorithm>
+
+#include "isochron/balance/assignment.h"
+#include "isochron/core/int128.h"
+
+namespace isochron {
+
+namespace {
+
+// d stages wait for what a long item is longer than an even slot.
+std::optional<BinOf> cell_of_bundles(const Problem& problem, const CellItems& cells,
+                                     const GridShape& shape, bool is_wait_counted) {
+  const auto num_cells = static_cast<std::int32_t>(cells.num_cells());
+  const auto size = static_cast<std::int32_t>(cells.ranks(0).size);
+  const PriceId price = problem.cheapest_price(size);
+  std::vector<Nanoseconds> costs;
+  std::vector<Tokens> volumes;
+  Nanoseconds sum = 0;
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    Tokens volume = 0;
+    for (const ItemId item : problem.items_of(bundle)) volume += cells.tokens(0, item);
+    volumes.push_back(volume);
+    costs.push_back(problem.cost(price, bundle));
+    sum += costs.back();
+  }
+  const Nanoseconds even = sum / (Nanoseconds{num_cells} * shape.num_slots);
+  for (BundleId bundle = 0; is_wait_counted && bundle < problem.num_bundles(); ++bundle) {
+    Nanoseconds longest = 0;
+    for (const ItemId item : problem.items_of(bundle)) {
+      longest = std::max(longest, problem.item_cost(price, item));
+    }
+    costs[static_cast<std::size_t>(bundle)] +=
+        (problem.topology().pipeline.stages - 1) * std::max<Nanoseconds>(0, longest - even);
+  }
+  Limits limits{.capacity = shape.capacity * size * shape.num_slots};
+  if (problem.num_bundles() == problem.num_items()) {
+    // Every slot holds something, or none holds two.
+    const bool is_full = std::int64_t{num_cells} * shape.num_slots <= problem.num_items();
+    (is_full ? limits.min_units : limits.max_units) = shape.num_slots;
+  }
+  const Units units{.costs = costs, .tokens = volumes};
+  if (shape.is_rough) {
+    if (auto found = longest_first(units, dearest_first(costs), num_cells, limits)) return found;
+  }
+  return assign(units, num_cells, limits, RefineGoal::largest,
+                8 * static_cast<std::int64_t>(costs.size()))
+      .bin_of;
+}
+
+// Whether all items found room in the bins of the cell.
+bool fill_cell(const Problem& problem, const CellItems& cells, std::size_t cell,
+               const GridShape& shape, std::span<const std::int64_t> profile,
+               std::vector<ItemId> items, std::span<CellDraft::Bin> bins) {
+  std::stable_sort(items.begin(), items.end(),
+                   [&](ItemId a, ItemId b) { return cells.cost(cell, a) > cells.cost(cell, b); });
+  const Nanoseconds fixed = cells.fixed(cell);
+  Int128 whole = Int128{fixed} * shape.num_slots;
+  for (const ItemId item : items) whole += cells.cost(cell, item);
+  std::int64_t parts = 0;
+  for (const std::int64_t part : profile) parts += part;
+  struct Left {        // of a slot
+    Nanoseconds time;  // until it has its part
+    Tokens tokens;
+    std::int32_t num_sequences;
+  };
+  const std::int32_t most = problem.options().max_sequences;
+  std::vector<Left> left;
+  for (const std::int64_t part : profile) {
+    left.push_back({.time = static_cast<Nanoseconds>(whole * part / parts) - fixed,
+                    .tokens = shape.capacity * cells.ranks(cell).size,
+                    .num_sequences = most == 0 ? problem.num_items() : most});
+  }
+  // While there are as many items as empty slots, each goes into one of those.
+  std::size_t num_empty = bins.size();
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const bool must_open = items.size() - i <= num_empty;
+    const Tokens tokens = cells.tokens(cell, items[i]);
+    const std::int32_t num_sequences = problem.num_sequences(items[i]);
+    std::optional<std::size_t> best;
+    for (std::size_t slot = 0; slot < bins.size(); ++slot) {
+      const bool takes =
+          bins[slot].items.empty() || (!must_open && tokens <= left[slot].tokens &&
+                                       (most == 0 || num_sequences <= left[slot].num_sequences));
+      if (takes && (!best || left[slot].time > left[*best].time)) best = slot;
+    }
+    if (!best) return false;
+    if (bins[*best].items.empty()) --num_empty;
+    bins[*best].items.push_back(items[i]);
+    left[*best].time -= cells.cost(cell, items[i]);
+    left[*best].tokens -= tokens;
+    left[*best].num_sequences -= num_sequences;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<CellDraft> find_even_cells(const Problem& problem, const CellItems& cells,
+                                         const GridShape& shape,
+                                         std::span<const std::int64_t> profile,
+                                         bool is_wait_counted) {
+  const auto cell_of = cell_of_bundles(problem, cells, shape, is_wait_counted);
+  if (!cell_of) return std::nullopt;
+  std::vector<std::vector<ItemId>> items_of_cell(cells.num_cells());
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    const auto bundle = static_cast<std::size_t>(cells.bundle_of(item));
+    items_of_cell[static_cast<std::size_t>((*cell_of)[bundle])].push_back(item);
+  }
+  const auto num_slots = static_cast<std::size_t>(shape.num_slots);
+  CellDraft draft;
+  draft.bins.resize(cells.num_cells() * num_slots);
+  for (std::size_t cell = 0; cell < cells.num_cells(); ++cell) {
+    draft.cells.push_back({.ranks = cells.ranks(cell), .line = cell});
+    if (!fill_cell(problem, cells, cell, shape, profile, std::move(items_of_cell[cell]),
+                   std::span(draft.bins).subspan(cell * num_slots, num_slots))) {
+      return std::nullopt;
+    }
+  }
+  return draft;
+}
+
+}  // namespace isochron

@@ -1,0 +1,110 @@
+#include "isochron/plan/pipelines/kept_cells.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace isochron {
+
+namespace {
+
+struct Item {
+  Nanoseconds cost = 0;
+  Tokens tokens = 0;
+  std::int32_t sequences = 0;
+  ItemId id = 0;
+};
+
+std::vector<Item> items_of(const Problem& problem, const BundleCell& cell) {
+  const PriceId price = problem.price_of(cell.ranks);
+  const auto size = static_cast<std::int32_t>(cell.ranks.size);
+  std::vector<Item> items;
+  for (const BundleId bundle : cell.bundles) {
+    for (const ItemId item : problem.items_of(bundle)) {
+      items.push_back({.cost = problem.item_cost(price, item),
+                       .tokens = problem.tokens(size, item),
+                       .sequences = problem.num_sequences(item),
+                       .id = item});
+    }
+  }
+  std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
+    return std::pair(-a.cost, a.id) < std::pair(-b.cost, b.id);
+  });
+  return items;
+}
+
+// Longest first, each into the slot that has most of its share left.
+bool fill(const Problem& problem, const BundleCell& cell, std::span<const double> heights,
+          Tokens capacity, std::span<CellDraft::Bin> bins) {
+  const std::vector<Item> items = items_of(problem, cell);
+  const double cost = std::accumulate(
+      items.begin(), items.end(), 0.0,
+      [](double sum, const Item& item) { return sum + static_cast<double>(item.cost); });
+  const double height = std::accumulate(heights.begin(), heights.end(), 0.0);
+  struct Room {
+    double cost = 0;
+    Tokens tokens = 0;
+    std::int32_t sequences = 0;
+  };
+  std::vector<Room> rooms;
+  const std::int32_t max_sequences = problem.options().max_sequences;
+  for (const double share : heights) {
+    rooms.push_back({.cost = cost * share / height,
+                     .tokens = capacity * cell.ranks.size,
+                     .sequences = max_sequences});
+  }
+  for (const Item& item : items) {
+    std::size_t best = rooms.size();
+    for (std::size_t s = 0; s < rooms.size(); ++s) {
+      const bool is_empty = bins[s].items.empty();
+      if (!is_empty && rooms[s].tokens < item.tokens) continue;
+      if (max_sequences > 0 && rooms[s].sequences < item.sequences) continue;
+      if (best == rooms.size() || rooms[s].cost > rooms[best].cost) best = s;
+    }
+    if (best == rooms.size()) return false;
+    rooms[best].cost -= static_cast<double>(item.cost);
+    rooms[best].tokens -= item.tokens;
+    rooms[best].sequences -= item.sequences;
+    bins[best].items.push_back(item.id);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<CellDraft> fill_kept_cells(const Problem& problem,
+                                         const std::vector<BundleCell>& cells,
+                                         std::span<const double> heights, Tokens capacity) {
+  CellDraft draft;
+  draft.bins.resize(cells.size() * heights.size());
+  for (std::size_t c = 0; c < cells.size(); ++c) {
+    draft.cells.push_back({.ranks = cells[c].ranks, .line = c});
+    const std::span<CellDraft::Bin> bins(draft.bins.data() + c * heights.size(), heights.size());
+    if (!fill(problem, cells[c], heights, capacity, bins)) return std::nullopt;
+  }
+  return draft;
+}
+
+SlotRange slots_of_cells(const Problem& problem, const std::vector<BundleCell>& cells,
+                         Tokens capacity) {
+  Tokens fewest = 1;
+  std::int64_t most = problem.num_items();
+  for (const BundleCell& cell : cells) {
+    Tokens tokens = 0;
+    std::int64_t count = 0;
+    for (const BundleId bundle : cell.bundles) {
+      for (const ItemId item : problem.items_of(bundle)) {
+        tokens += problem.tokens(static_cast<std::int32_t>(cell.ranks.size), item);
+        ++count;
+      }
+    }
+    const Tokens room = capacity * cell.ranks.size;
+    fewest = std::max(fewest, (tokens + room - 1) / room);
+    most = std::min(most, count);
+  }
+  fewest = std::min<Tokens>(fewest, problem.num_items());
+  return {.fewest = static_cast<std::int32_t>(fewest),
+          .most = static_cast<std::int32_t>(std::max<std::int64_t>(fewest, most))};
+}
+
+}  // namespace isochron

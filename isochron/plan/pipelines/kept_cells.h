@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "isochron/plan/bundles/cell_partition.h"
+#include "isochron/plan/pipelines/cell_draft.h"
+#include "isochron/plan/problem.h"
+
+namespace isochron {
+
+// The slots of cells that run whole bundles: every item in the slot that it fills best under the
+// share that `heights` give the slot of what its cell takes. Only micro-batches of one item hold
+// more than `capacity` tokens a rank. Every cell is a line. None if some item finds no room.
+[[nodiscard]] std::optional<CellDraft> fill_kept_cells(const Problem& problem,
+                                                       const std::vector<BundleCell>& cells,
+                                                       std::span<const double> heights,
+                                                       Tokens capacity);
+
+// Numbers of slots from what the tokens of each cell need to as many as its items fill.
+struct SlotRange {
+  std::int32_t fewest = 1;
+  std::int32_t most = 1;
+};
+[[nodiscard]] SlotRange slots_of_cells(const Problem& problem, const std::vector<BundleCell>& cells,
+                                       Tokens capacity);
+
+}  // namespace isochron

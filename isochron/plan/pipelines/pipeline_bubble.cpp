@@ -1,0 +1,91 @@
+// A path goes down with some slot and up with that or a later one (simulate/order_bound.cpp). In a
+// mean of such paths, with weight a_k for going down with k and b_j for going up with j, a slot i
+// counts once, less what is missed, and more where it takes the path along:
+//
+//   1 + f (d a_i - b_i-1 - .. - b_i-d) + (1 - f) (d b_i - a_i+1 - .. - a_i+d)
+//
+// Around a middle slot, before which nothing goes up and behind which nothing goes down, the least
+// weights that make this 1 + e follow one after the other: in front of it from a alone, behind it
+// from b alone. They are multiples of e, and each kind adds up to 1: the better the middle, the
+// larger e.
+//
+// With virtual stages the same holds for the blocks of slots that run together (block_turn.cpp).
+
+#include "isochron/plan/pipelines/pipeline_bubble.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "isochron/plan/pipelines/block_turn.h"
+
+namespace isochron {
+
+namespace {
+
+constexpr double infinite = std::numeric_limits<double>::infinity();
+
+// Sums of the least weights, from the middle on: of one block, of two, ..
+std::vector<double> sums_of_weights(const BlockTurn& turn, double first, double gained,
+                                    double missed, std::size_t count) {
+  std::vector<double> weights = {first};
+  std::vector<double> sums = {first};
+  while (sums.size() < count) {
+    double needed = 1;
+    for (std::size_t back = 0; back < std::min(turn.missed.size(), weights.size()); ++back) {
+      needed += missed * turn.missed[back] * weights[weights.size() - 1 - back];
+    }
+    weights.push_back(gained > 0 ? needed / (gained * turn.gain) : infinite);
+    sums.push_back(sums.back() + weights.back());
+  }
+  return sums;
+}
+
+}  // namespace
+
+PipelineBubble::PipelineBubble(const PipelineShape& shape, Pass pass, double forward_share,
+                               std::int32_t max_slots)
+    : slots_per_block_(block_turn(shape).slots_per_block) {
+  const std::int32_t num_blocks = (max_slots + slots_per_block_ - 1) / slots_per_block_;
+  share_of_.assign(static_cast<std::size_t>(num_blocks), 0);
+  if (pass == Pass::forward) {
+    // Nothing is missed: in the mean over all slots each takes the path along as often.
+    const double depth = static_cast<double>(shape.stages - 1) / shape.virtual_;
+    for (std::int32_t i = 0; i < num_blocks; ++i) {
+      share_of_[static_cast<std::size_t>(i)] = depth / ((i + 1) * slots_per_block_);
+    }
+    return;
+  }
+  const BlockTurn turn = block_turn(shape);
+  const double backward_share = 1 - forward_share;
+  constexpr int num_parts = 16;
+  for (int i = 0; i <= num_parts + 1; ++i) {
+    // What going down with the middle counts; of one slot alone as much as its forward.
+    const double part = i > num_parts ? forward_share : static_cast<double>(i) / num_parts;
+    const auto first = [&](double counted, double share) {
+      if (counted == 0) return 0.0;
+      return share > 0 ? counted / (share * turn.gain) : infinite;
+    };
+    offer(sums_of_weights(turn, first(part, forward_share), forward_share, backward_share,
+                          share_of_.size()),
+          sums_of_weights(turn, first(1 - part, backward_share), backward_share, forward_share,
+                          share_of_.size()));
+  }
+}
+
+void PipelineBubble::offer(const std::vector<double>& down, const std::vector<double>& up) {
+  for (std::size_t last = 0; last < share_of_.size(); ++last) {
+    for (std::size_t middle = 0; middle <= last; ++middle) {
+      const double most = std::max(down[middle], up[last - middle]);
+      if (most > 0) share_of_[last] = std::max(share_of_[last], 1 / most);
+      if (down[middle] >= up[last - middle]) break;  // further behind it is more
+    }
+  }
+}
+
+double PipelineBubble::share(std::int32_t num_slots) const {
+  const std::int32_t num_blocks = (num_slots + slots_per_block_ - 1) / slots_per_block_;
+  if (num_blocks > static_cast<std::int32_t>(share_of_.size())) return 0;
+  return share_of_[static_cast<std::size_t>(std::max(1, num_blocks) - 1)];
+}
+
+}  // namespace isochron

@@ -1,0 +1,188 @@
+// The longer the longest slot of a rank, the less work the rank can do in the time of a step, and
+// the more slots there are, the more has to be paid (rank_room.cpp). All ranks have as many.
+//
+// For a time and a number of slots an item takes a part of a rank: its area over the most that a
+// rank with a slot as long as the item can do. All parts together are no more than there are ranks,
+// and what is beside the longest item has its room. Where ranks wait for each other all of them
+// have the longest slot. The least time for some number of slots is the bound.
+
+#include "isochron/plan/pipelines/room_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace isochron {
+
+namespace {
+
+constexpr double infinite = std::numeric_limits<double>::infinity();
+constexpr double slack = 1e-11;  // of sums in double: more than all their roundings
+
+class RoomBound {
+ public:
+  explicit RoomBound(const RoomQuestion& question)
+      : question_(question), items_(question.choices.size()) {
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+      double least = infinite;
+      double fastest = infinite;
+      for (const Choice& choice : question.choices[i]) {
+        classes_.push_back(class_of(choice.time));
+        least = std::min(least, choice.area);
+        fastest = std::min(fastest, choice.time);
+      }
+      area_ += least;
+      if (fastest <= longest_) continue;
+      longest_ = fastest;
+      longest_bundle_ = i;
+      least_of_longest_ = least;
+    }
+    if (classes_.empty()) return;
+    const auto [first, last] = std::minmax_element(classes_.begin(), classes_.end());
+    first_class_ = *first;
+    parts_.resize(1 + *last - *first);
+    for (std::size_t& length_class : classes_) length_class -= first_class_;
+  }
+
+  double bound(double at_least) {
+    struct Range {
+      double least_time;
+      SlotRange num_slots;
+    };
+    std::vector<Range> ranges;
+    for (const SlotRange& num_slots : slot_ranges()) {
+      const double work = area_ / question_.num_ranks + question_.fixed * num_slots.least;
+      const double time = work * (1 + question_.room.bubble().share(num_slots.most));
+      ranges.push_back({.least_time = std::max(at_least, time), .num_slots = num_slots});
+    }
+    std::stable_sort(ranges.begin(), ranges.end(),
+                     [](const Range& a, const Range& b) { return a.least_time < b.least_time; });
+    double best = infinite;
+    for (const auto& [least_time, num_slots] : ranges) {
+      if (least_time >= best) break;
+      best = std::min(best, least_time_for(num_slots, least_time, best));
+      if (best <= at_least) return 0;
+    }
+    return best == infinite ? 0 : best;
+  }
+
+ private:
+  // Lengths by classes, each with the room beside its shortest.
+  static constexpr double classes_per_doubling = 24;
+  static std::size_t class_of(double length) {
+    return length <= 1 ? 0 : static_cast<std::size_t>(std::log2(length) * classes_per_doubling) + 1;
+  }
+
+  // Every number of slots is in one of them; what differs little is judged together.
+  std::vector<SlotRange> slot_ranges() const {
+    const std::int32_t step = question_.slots_per_block;
+    std::vector<SlotRange> ranges;
+    for (std::int32_t least = step; least <= question_.max_slots;) {
+      constexpr std::int32_t parts = 24;
+      const std::int32_t most = least + least / step / parts * step;
+      ranges.push_back({.least = least, .most = most});
+      least = most + step;
+    }
+    return ranges;
+  }
+
+  // No less than `low`, which is too short or just enough; `high` or more if that is too short too.
+  double least_time_for(SlotRange num_slots, double low, double high) {
+    if (high < infinite && !is_enough(high * (1 - 1e-4), num_slots)) return high;
+    if (is_enough(low, num_slots)) return low;
+    if (high == infinite) {
+      high = low;
+      do {
+        high *= 1.25;
+      } while (!is_enough(high, num_slots));
+    }
+    constexpr int num_halvings = 11;
+    for (int i = 0; i < num_halvings; ++i) {
+      const double middle = (low + high) / 2;
+      (is_enough(middle, num_slots) ? high : low) = middle;
+    }
+    return low;
+  }
+
+  bool is_enough(double time, SlotRange num_slots) {
+    if (question_.is_paced && !is_enough_beside_longest(time, num_slots)) return false;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const auto place = static_cast<double>(first_class_ + i) - 1;
+      const double shortest = place < 0 ? 0 : std::exp2(place / classes_per_doubling) * (1 - slack);
+      const double area = question_.room.area(time, shortest, num_slots);
+      parts_[i] = area > 0 ? 1 / area : infinite;
+    }
+    double ranks = 0;
+    auto length_class = classes_.begin();
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+      items_[i] = {};
+      for (const Choice& choice : question_.choices[i]) {
+        const double part = parts_[*length_class++];
+        if (part < infinite) items_[i].ranks = std::min(items_[i].ranks, choice.area * part);
+        items_[i].area = std::min(items_[i].area, choice.area);
+      }
+      ranks += items_[i].ranks;
+      if (ranks > question_.num_ranks * (1 + slack)) return false;
+    }
+    return has_room_beside_longest(time, num_slots, ranks);
+  }
+
+  // On the ranks of the longest item all others have no more room than that one. At best those
+  // that take the most of a rank for their area are there.
+  bool has_room_beside_longest(double time, SlotRange num_slots, double ranks) {
+    bool is_sorted = false;
+    for (const Choice& choice : question_.choices[longest_bundle_]) {
+      double left = choice.size * question_.room.area(time, choice.time, num_slots);
+      double room_beside = question_.num_ranks - choice.size;
+      if (left <= 0) continue;
+      if (room_beside * (1 + slack) >= ranks) return true;
+      if (!is_sorted) {
+        for (ItemPart& item : items_) {
+          item.per_area = item.area > 0 ? item.ranks / item.area : infinite;
+        }
+        std::sort(items_.begin(), items_.end(),
+                  [](const ItemPart& a, const ItemPart& b) { return a.per_area > b.per_area; });
+        is_sorted = true;
+      }
+      for (const ItemPart& item : items_) {
+        if (left <= 0 || room_beside >= ranks) break;
+        room_beside += item.ranks * std::min(1.0, item.area > 0 ? left / item.area : 1.0);
+        left -= item.area;
+      }
+      if (room_beside * (1 + slack) >= ranks) return true;
+    }
+    return false;
+  }
+
+  bool is_enough_beside_longest(double time, SlotRange num_slots) const {
+    const auto& choices = question_.choices[longest_bundle_];
+    return std::any_of(choices.begin(), choices.end(), [&](const Choice& choice) {
+      const double room = question_.room.area(time, choice.time, num_slots);
+      return room * question_.num_ranks * (1 + slack) >= area_ - least_of_longest_ + choice.area;
+    });
+  }
+
+  struct ItemPart {
+    double ranks = infinite;
+    double area = infinite;
+    double per_area = 0;  // ranks
+  };
+
+  const RoomQuestion& question_;
+  std::vector<ItemPart> items_;
+  std::vector<std::size_t> classes_;  // of all choices, less the first
+  std::size_t first_class_ = 0;
+  std::vector<double> parts_;  // of a rank, for a unit of area in each class
+  double area_ = 0;            // least, of all bundles
+  double longest_ = -1;        // slot that some bundle needs
+  std::size_t longest_bundle_ = 0;
+  double least_of_longest_ = 0;
+};
+
+}  // namespace
+
+double room_bound(const RoomQuestion& question, double at_least) {
+  return question.choices.empty() ? 0 : RoomBound(question).bound(at_least);
+}
+
+}  // namespace isochron

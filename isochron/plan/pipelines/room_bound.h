@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "isochron/plan/pipelines/rank_room.h"
+
+namespace isochron {
+
+// A bundle on groups of one size.
+struct Choice {
+  std::int32_t size = 1;
+  double area = 0;  // ranks * cost
+  double time = 0;  // at least, of a slot with one of its items
+};
+
+struct RoomQuestion {
+  const std::vector<std::vector<Choice>>& choices;  // of every bundle, at least one
+  const RankRoom& room;
+  double fixed = 0;  // least cost of a slot
+  std::int32_t num_ranks = 1;
+  std::int32_t max_slots = 1;
+  std::int32_t slots_per_block = 1;  // divides the number of slots
+  bool is_paced = false;             // all ranks wait for the longest slot of any
+};
+
+// In a shorter time, as RankRoom counts it, not all bundles have room, however many slots there
+// are. 0 if that is no more than `at_least`.
+[[nodiscard]] double room_bound(const RoomQuestion& question, double at_least);
+
+}  // namespace isochron

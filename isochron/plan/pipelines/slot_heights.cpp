@@ -1,0 +1,238 @@
+// A step takes what its slots do, and what a path gains that goes down with some slot and up with
+// another (simulate/order_bound.cpp). Where no way down gains more than `rise` the slots in front
+// grow from one to the next, each by what those before it make the path miss; where no way up gains
+// more than `fall`, those behind shrink likewise. Between them all are as long as the longest.
+//
+// Rises are those with which the longest is reached at some slot exactly: the later, the less is
+// gained and the less work is done in front. Falls likewise, or such that all time is used.
+
+#include "isochron/plan/pipelines/slot_heights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "isochron/plan/pipelines/block_turn.h"
+#include "isochron/simulate/pipeline_time.h"
+
+namespace isochron {
+
+namespace {
+
+constexpr double infinite = std::numeric_limits<double>::infinity();
+
+class Heights {
+ public:
+  Heights(const PipelineShape& shape, double forward_share, std::int32_t num_slots)
+      : turn_(block_turn(shape)),
+        forward_(forward_share),
+        width_(turn_.slots_per_block),
+        num_blocks_(static_cast<std::size_t>(num_slots / turn_.slots_per_block)) {}
+
+  // Lengths of blocks from the front, or the back, if a path gains 1 there.
+  std::vector<double> rising() const {
+    std::vector<double> blocks(num_blocks_);
+    climb(1, forward_, infinite, blocks);
+    return blocks;
+  }
+  std::vector<double> falling() const {
+    std::vector<double> blocks;
+    set_falling(1, infinite, num_blocks_, blocks);
+    return blocks;
+  }
+  // The first of those from the back, none above `longest`.
+  void set_falling(double gain, double longest, std::size_t count,
+                   std::vector<double>& blocks) const {
+    blocks.resize(count);
+    climb(gain, 1 - forward_, longest, blocks);
+  }
+
+  double width() const { return width_; }
+  std::size_t num_blocks() const { return num_blocks_; }
+
+  std::vector<double> of_slots(const std::vector<double>& blocks, double scale) const {
+    std::vector<double> heights;
+    for (const double block : blocks) {
+      heights.insert(heights.end(), static_cast<std::size_t>(turn_.slots_per_block), block * scale);
+    }
+    return heights;
+  }
+
+ private:
+  // `taken` is the part of a pass that takes a path along; the other is missed.
+  void climb(double gain, double taken, double longest, std::vector<double>& blocks) const {
+    const double per_length = 1 / (taken * turn_.gain * width_);
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      double allowed = gain;
+      for (std::size_t back = 0; back < std::min(turn_.missed.size(), i); ++back) {
+        allowed += (1 - taken) * turn_.missed[back] * width_ * blocks[i - 1 - back];
+      }
+      blocks[i] = allowed * per_length;
+      if (blocks[i] < longest) continue;
+      // None is shorter than the one before it.
+      std::fill(blocks.begin() + static_cast<std::ptrdiff_t>(i), blocks.end(), longest);
+      return;
+    }
+  }
+
+  BlockTurn turn_;
+  double forward_;
+  double width_;
+  std::size_t num_blocks_;
+};
+
+// Blocks near the ends longer or shorter, if that makes more of the time: paths that turn more than
+// twice are not in the sums. As long as the time allows.
+std::vector<double> polished(const PipelineShape& shape, double forward_share,
+                             const Heights& heights, std::vector<double> blocks, double time) {
+  constexpr double unit = 1e9;  // nanoseconds of a height of 1
+  const std::size_t num_blocks = blocks.size();
+  const auto num_slots =
+      static_cast<std::int32_t>(static_cast<double>(num_blocks) * heights.width());
+  PipelineTime pipeline(shape, num_slots, Pass::train);
+  std::vector<PassCost> costs;
+  const auto time_per_work = [&] {
+    costs.clear();
+    double work = 0;
+    for (const double height : heights.of_slots(blocks, unit)) {
+      costs.push_back(split_cost(std::llround(height), forward_share));
+      work += height;
+    }
+    const Nanoseconds transfers = 2 * shape.transfer_ns * (shape.stages - 1);
+    return static_cast<double>(pipeline.makespan(costs) - transfers) * shape.stages / work;
+  };
+  double least = time_per_work();
+  const std::size_t reach =
+      std::min((num_blocks + 1) / 2, 2 * static_cast<std::size_t>(shape.stages));
+  const auto try_factor = [&](double factor) {
+    for (std::size_t i = 0; i < 2 * reach; ++i) {
+      double& block = blocks[i % 2 == 0 ? i / 2 : num_blocks - 1 - i / 2];
+      const double before = block;
+      block *= factor;
+      const double changed = time_per_work();
+      if (changed < least) {
+        least = changed;
+      } else {
+        block = before;
+      }
+    }
+  };
+  // Blocks of several slots are few, and further from the best.
+  if (shape.virtual_ > 1) {
+    for (const double factor : {1.4, 0.7, 1.2, 0.8, 1.1, 0.9}) try_factor(factor);
+  }
+  for (const double factor : {1.1, 0.9, 1.04, 0.96}) try_factor(factor);
+  const double work = std::accumulate(blocks.begin(), blocks.end(), 0.0) * heights.width();
+  return heights.of_slots(blocks, time / (least * work));
+}
+
+// As many blocks in front, of which the last is 1 long, and the same behind, with all that is
+// between.
+struct Ramp {
+  std::size_t num_front = 1;
+  std::size_t num_back = 1;
+};
+
+std::vector<double> equal_heights(const PipelineShape& shape, std::int32_t num_slots, double time) {
+  const double depth = static_cast<double>(shape.stages - 1) / shape.virtual_;
+  return std::vector<double>(static_cast<std::size_t>(num_slots), time / (num_slots + depth));
+}
+
+}  // namespace
+
+std::vector<double> slot_heights(const PipelineShape& shape, Pass pass, double forward_share,
+                                 std::int32_t num_slots, double time) {
+  const bool is_flat =
+      pass == Pass::forward || shape.stages == 1 || forward_share <= 0 || forward_share >= 1;
+  if (is_flat) return equal_heights(shape, num_slots, time);
+  const Heights heights(shape, forward_share, num_slots);
+  const std::vector<double> rising = heights.rising();
+  const std::vector<double> falling = heights.falling();
+  const std::size_t num_blocks = heights.num_blocks();
+  double best = 0;  // work in a unit of time
+  Ramp ramp;
+  double front = 0;
+  for (std::size_t i = 0; i < num_blocks; ++i) {
+    front += rising[i];
+    double back = 0;
+    for (std::size_t j = 0; i + j < num_blocks; ++j) {
+      back += falling[j];
+      const auto between = static_cast<double>(num_blocks - i - j) - 2;  // -1: the same block
+      const double work = heights.width() * (front / rising[i] + back / falling[j] + between);
+      const double needed = work + 1 / rising[i] + 1 / falling[j];
+      if (work / needed <= best) continue;
+      best = work / needed;
+      ramp = {.num_front = i, .num_back = j};
+    }
+  }
+  std::vector<double> blocks(num_blocks, 1);
+  for (std::size_t i = 0; i < num_blocks; ++i) {
+    if (i < ramp.num_front) blocks[i] = rising[i] / rising[ramp.num_front];
+    if (i < ramp.num_back) blocks[num_blocks - 1 - i] = falling[i] / falling[ramp.num_back];
+  }
+  return polished(shape, forward_share, heights, std::move(blocks), time);
+}
+
+std::vector<double> peak_heights(const PipelineShape& shape, Pass pass, double forward_share,
+                                 std::int32_t num_slots, double time, double longest,
+                                 double shortest) {
+  const double depth = static_cast<double>(shape.stages - 1) / shape.virtual_;
+  if (pass == Pass::forward || shape.stages == 1 || forward_share <= 0 || forward_share >= 1) {
+    // Whatever is beside the longest slot, it goes down once: as many as it as there is time for.
+    std::vector<double> heights(static_cast<std::size_t>(num_slots), shortest);
+    double left = time - depth * longest - shortest * num_slots;
+    for (double& height : heights) {
+      const double more = std::clamp(left, 0.0, longest - shortest);
+      height += more;
+      left -= more;
+    }
+    return heights.front() < longest ? std::vector<double>{} : heights;
+  }
+  const Heights heights(shape, forward_share, num_slots);
+  const std::vector<double> rising = heights.rising();
+  const std::vector<double> falling = heights.falling();
+  const std::size_t num_blocks = heights.num_blocks();
+  std::vector<double> best;
+  double most_work = -1;
+  std::vector<double> back;
+  constexpr std::size_t max_front = 10;  // rises are geometric
+  for (std::size_t peak = std::min(max_front, num_blocks); peak-- > 0;) {
+    const double rise = longest / rising[peak];
+    double front = 0;
+    for (std::size_t i = 0; i <= peak; ++i) front += std::max(shortest, rising[i] * rise);
+    // Some blocks behind it, the more the less is gained; the rest is as short as can be.
+    const std::size_t most_behind = num_blocks - 1 - peak;
+    for (std::size_t skipped = 0, next = 0; skipped <= most_behind; skipped = next) {
+      next = skipped + 1 + skipped / 6;
+      if (skipped < most_behind) next = std::min(next, most_behind);
+      const std::size_t behind = most_behind - skipped;
+      const double least_fall = longest / falling[behind];
+      if (time - rise - least_fall <= most_work) break;
+      const double rest = front + static_cast<double>(skipped) * shortest;
+      const auto work_for = [&](double fall) {
+        heights.set_falling(fall, longest, behind, back);
+        for (double& block : back) block = std::max(block, shortest);
+        return heights.width() * std::accumulate(back.begin(), back.end(), rest);
+      };
+      if (work_for(least_fall) + rise + least_fall > time) continue;
+      double low = least_fall;
+      double high = time;
+      constexpr int num_halvings = 8;
+      for (int i = 0; i < num_halvings; ++i) {
+        const double middle = (low + high) / 2;
+        (work_for(middle) + rise + middle <= time ? low : high) = middle;
+      }
+      const double work = work_for(low);
+      if (work <= most_work) continue;
+      most_work = work;
+      best.assign(num_blocks, shortest);
+      for (std::size_t i = 0; i < peak; ++i) best[i] = std::max(shortest, rising[i] * rise);
+      best[peak] = longest;
+      for (std::size_t i = 0; i < behind; ++i) best[peak + behind - i] = back[i];
+    }
+  }
+  return best.empty() ? best : heights.of_slots(best, 1);
+}
+
+}  // namespace isochron

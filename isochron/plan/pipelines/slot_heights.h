@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "isochron/step/plan_options.h"
+#include "isochron/step/topology.h"
+
+namespace isochron {
+
+// How long the slots of a pipeline of equal stages may be, in the order in which they run, so that
+// it does as much as it can in a step of stages * step / (share of the pass) = time: short ones at
+// both ends fill and drain it sooner than equal ones do. `num_slots` is a multiple of
+// pipeline.group.
+[[nodiscard]] std::vector<double> slot_heights(const PipelineShape& shape, Pass pass,
+                                               double forward_share, std::int32_t num_slots,
+                                               double time);
+
+// The same where some slot is `longest` long, which is longer than all of those, and none shorter
+// than `shortest`. Empty if there is no time for it.
+[[nodiscard]] std::vector<double> peak_heights(const PipelineShape& shape, Pass pass,
+                                               double forward_share, std::int32_t num_slots,
+                                               double time, double longest, double shortest);
+
+}  // namespace isochron

@@ -1,0 +1,70 @@
+// Equal counts where every rank runs for itself: what fills the slots that idle, by hand.
+
+#include "isochron/plan/idle_cells.h"
+
+#include <gtest/gtest.h>
+
+#include "isochron/plan/draft_slots.h"
+#include "tests/plan/singles.h"
+
+namespace isochron {
+namespace {
+
+// A nanosecond a token, 10 for a micro-batch, no traffic.
+CostModel plain_cost() {
+  CostModel cost;
+  cost.linear_ns = 1;
+  cost.microbatch_ns = 10;
+  cost.context = {{.kind = ContextKind::none, .links = {}}};
+  return cost;
+}
+
+Problem problem_of(std::vector<Tokens> lengths, std::int32_t ranks) {
+  const Topology topology{.ranks = ranks, .capacity = 100};
+  return Problem(singles(lengths), topology, plain_cost(),
+                 resolved({.context = "dynamic:any", .counts = Counts::equal}, topology));
+}
+
+DraftGroup on(std::int64_t first, std::int64_t size, std::vector<ItemId> items) {
+  return {.ranks = {.first = first, .size = size}, .items = std::move(items)};
+}
+
+TEST(IdleCells, AreNamedBySlotAndRank) {
+  const Problem problem = problem_of({50, 50}, 3);
+  const auto cells = idle_cells(problem, {{on(0, 2, {0})}, {on(1, 1, {1})}});
+  ASSERT_EQ(cells.size(), 3U);
+  EXPECT_EQ(cells[0].slot, 0U);
+  EXPECT_EQ(cells[0].ranks.first, 2);
+  EXPECT_EQ(cells[1].slot, 1U);
+  EXPECT_EQ(cells[1].ranks.first, 0);
+  EXPECT_EQ(cells[2].ranks.first, 2);
+}
+
+// Both ranks run 80 tokens, the first in two micro-batches. The second splits its own.
+TEST(IdleCells, ARankSplitsItsOwnMicrobatchFirst) {
+  const Problem problem = problem_of({40, 40, 50, 30}, 2);
+  DraftSlots slots = {{on(0, 1, {0}), on(1, 1, {2, 3})}, {on(0, 1, {1})}};
+  fill_idle_cells(problem, slots);
+  EXPECT_TRUE(idle_cells(problem, slots).empty());
+  EXPECT_EQ(step_time(problem, slots), 100);
+}
+
+// Two ranks idle once, one of them after 90 tokens and one after 20. Of the third, that of 5 goes
+// to the late one and that of 30 to the early one.
+TEST(IdleCells, TheRankThatIsDoneFirstGetsTheDearerItem) {
+  const Problem problem = problem_of({90, 20, 60, 30, 5, 20}, 3);
+  DraftSlots slots = {{on(0, 1, {0}), on(1, 1, {1}), on(2, 1, {2, 3, 4})}, {on(2, 1, {5})}};
+  fill_idle_cells(problem, slots);
+  EXPECT_TRUE(idle_cells(problem, slots).empty());
+  EXPECT_EQ(rank_times(problem, slots), (std::vector<Nanoseconds>{115, 70, 100}));
+}
+
+TEST(IdleCells, AMicrobatchKeepsItsLastItem) {
+  const Problem problem = problem_of({90, 20}, 3);
+  DraftSlots slots = {{on(0, 1, {0}), on(1, 1, {1})}};
+  fill_idle_cells(problem, slots);
+  EXPECT_EQ(idle_cells(problem, slots).size(), 1U);
+}
+
+}  // namespace
+}  // namespace isochron

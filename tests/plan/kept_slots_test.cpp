@@ -1,0 +1,255 @@
+// Bundles in slots for which all ranks wait: cells of ranks, and what they run in lock step.
+
+#include "isochron/plan/bundles/kept_slots.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "isochron/check/check.h"
+#include "isochron/plan/bundles/cell_partition.h"
+#include "isochron/plan/bundles/lock_step.h"
+#include "isochron/plan/pipelines/kept_cells.h"
+#include "isochron/plan/plan.h"
+#include "tests/plan/drawn_bundles.h"
+#include "tests/support/num_instances.h"
+
+namespace isochron {
+namespace {
+
+// Every cell with the items of its bundles.
+std::vector<DraftGroup> with_items(const Problem& problem, const std::vector<BundleCell>& cells) {
+  std::vector<DraftGroup> groups;
+  for (const BundleCell& cell : cells) {
+    groups.push_back({.ranks = cell.ranks});
+    for (const BundleId bundle : cell.bundles) {
+      for (const ItemId item : problem.items_of(bundle)) groups.back().items.push_back(item);
+    }
+  }
+  return groups;
+}
+
+// Long tails within prompts: the largest of a few are many times the others.
+Batch long_tailed(std::uint64_t seed, std::int32_t num_prompts, std::int32_t num_answers) {
+  Random random(seed);
+  Batch batch;
+  for (std::int32_t p = 0; p < num_prompts; ++p) {
+    batch.group_names.push_back(std::to_string(p));
+    for (std::int32_t a = 0; a < num_answers; ++a) {
+      const Tokens most = random.below(24) == 0 ? 60'000 : random.below(4) == 0 ? 12'000 : 2'000;
+      batch.lengths.push_back(random.between(100, most));
+      batch.groups.emplace_back(p);
+    }
+  }
+  return batch;
+}
+
+TEST(CellPartition, EveryBundleHasOneCellThatHoldsIt) {
+  int num_cut = 0;
+  for (std::uint64_t seed = 0; seed < num_asked(3000); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Drawn drawn = random_bundles(seed);
+    const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+    if (!has_nested_bundles(problem)) continue;
+    const BundleTable table(problem);
+    for (std::int32_t level = 0; level < table.num_levels(); ++level) {
+      for (const auto& cells : cut_into_cells(problem, table, {.narrowest = level})) {
+        ++num_cut;
+        std::set<BundleId> seen;
+        std::int64_t end = 0;
+        for (const BundleCell& cell : cells) {
+          EXPECT_GE(cell.ranks.first, end);
+          EXPECT_GE(cell.ranks.size, table.size(level));
+          EXPECT_EQ(cell.ranks.first % cell.ranks.size, 0);
+          end = cell.ranks.first + cell.ranks.size;
+          for (const BundleId bundle : cell.bundles) {
+            EXPECT_TRUE(seen.insert(bundle).second);
+            EXPECT_TRUE(problem.fits(static_cast<std::int32_t>(cell.ranks.size), bundle));
+          }
+        }
+        EXPECT_LE(end, problem.num_ranks());
+        EXPECT_EQ(static_cast<std::int32_t>(seen.size()), problem.num_bundles());
+      }
+    }
+  }
+  EXPECT_GT(num_cut, 0);
+}
+
+TEST(CellPartition, NoCellTakesTheLimit) {
+  for (std::uint64_t seed = 0; seed < num_asked(1000); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Drawn drawn = random_bundles(seed);
+    const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+    if (!has_nested_bundles(problem)) continue;
+    const BundleTable table(problem);
+    const auto cuts = cut_into_cells(problem, table, {});
+    if (cuts.empty()) continue;
+    Nanoseconds longest = 0;
+    for (const BundleCell& cell : cuts.front()) {
+      std::int32_t level = 0;
+      while (table.size(level) < cell.ranks.size) ++level;
+      BlockUse use;
+      for (const BundleId bundle : cell.bundles) {
+        use.cost += table.use(level, bundle).cost;
+        use.tokens += table.use(level, bundle).tokens;
+        use.sequences += table.use(level, bundle).sequences;
+      }
+      longest = std::max(longest, table.time(level, use));
+    }
+    EXPECT_FALSE(cut_into_cells(problem, table, {.limit = longest + 1}).empty());
+    EXPECT_TRUE(cut_into_cells(problem, table, {.limit = 1}).empty());
+  }
+}
+
+TEST(CellPartition, LongItemsGetAWideCellAndOthersNarrowOnes) {
+  Drawn drawn = plain_bundles({{350, 10}, {90, 90}, {90, 80}, {80, 90}, {90, 90}});
+  drawn.topology.ranks = 8;
+  drawn.cost.context = {{.links = {{.max_ranks = 8, .gb_per_s = 1000}}}};
+  drawn.options =
+      resolved(PlanOptions{.context = "dynamic", .keep_groups = KeepGroups::rank}, drawn.topology);
+  const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+  ASSERT_TRUE(has_nested_bundles(problem));
+  const auto cuts = cut_into_cells(problem, BundleTable(problem), {});
+  ASSERT_FALSE(cuts.empty());
+  // Those of 170 have a rank each. Of those of 180 one finds time in the wide cell, the other takes
+  // the two ranks that are left.
+  const std::vector<BundleCell>& cells = cuts.front();
+  const std::vector<BundleCell> expected = {{.ranks = {.first = 0, .size = 4}, .bundles = {0, 1}},
+                                            {.ranks = {.first = 4, .size = 2}, .bundles = {4}},
+                                            {.ranks = {.first = 6, .size = 1}, .bundles = {2}},
+                                            {.ranks = {.first = 7, .size = 1}, .bundles = {3}}};
+  EXPECT_EQ(cells, expected);
+}
+
+TEST(CellPartition, ACellThatWaitsForLongItemsIsWider) {
+  Drawn drawn = plain_bundles({{90, 10}, {50, 50}, {50, 50}});
+  drawn.topology.ranks = 4;
+  drawn.cost.context = {{.links = {{.max_ranks = 4, .gb_per_s = 1000}}}};
+  drawn.options =
+      resolved(PlanOptions{.context = "dynamic", .keep_groups = KeepGroups::rank}, drawn.topology);
+  const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+  const BundleTable table(problem);
+  const auto size_of_first = [&](double wait) -> std::int64_t {
+    const auto cuts = cut_into_cells(problem, table, {.wait = wait});
+    for (const BundleCell& cell : cuts.front()) {
+      if (std::count(cell.bundles.begin(), cell.bundles.end(), 0) > 0) return cell.ranks.size;
+    }
+    return 0;
+  };
+  // 100 on a rank each, and one rank is left. Where 90 is waited for three more times, four ranks
+  // are done with all three at 75 + 3 * 22.5, before two are with it alone and the others at 250.
+  EXPECT_EQ(size_of_first(0), 1);
+  EXPECT_EQ(size_of_first(3), 4);
+}
+
+TEST(KeptCells, FillEverySlotByItsShare) {
+  Drawn drawn = plain_bundles({{40, 40, 20, 20, 10, 10}});
+  const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+  const std::vector<BundleCell> cells = {{.ranks = {.first = 0, .size = 1}, .bundles = {0}}};
+  const SlotRange range = slots_of_cells(problem, cells, problem.capacity());
+  EXPECT_EQ(range.fewest, 2);
+  EXPECT_EQ(range.most, 6);
+  const std::vector<double> heights = {1, 4, 2};
+  const auto draft = fill_kept_cells(problem, cells, heights, problem.capacity());
+  ASSERT_TRUE(draft);
+  std::vector<Tokens> tokens;
+  for (const CellDraft::Bin& bin : draft->bins) {
+    Tokens sum = 0;
+    for (const ItemId item : bin.items) sum += problem.tokens(1, item);
+    tokens.push_back(sum);
+  }
+  EXPECT_EQ(tokens, (std::vector<Tokens>{20, 80, 40}));
+  EXPECT_FALSE(fill_kept_cells(problem, cells, std::vector<double>{1}, problem.capacity()));
+}
+
+TEST(KeptCells, PlansOfStagesKeepLongTailsTogether) {
+  // No static size of cells is faster than cells that have their own.
+  for (std::uint64_t seed = 0; seed < num_asked(30); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Batch batch = long_tailed(seed, 8 + 4 * static_cast<std::int32_t>(seed % 5), 8);
+    Topology topology = {.ranks = 16, .capacity = 16'384};
+    topology.pipeline.stages = 4;
+    if (seed % 3 == 0) {
+      topology.pipeline.virtual_ = 2;
+      topology.pipeline.group = 4;
+    }
+    const CostModel cost = cost_preset("qwen3-8b_h100");
+    PlanOptions options = {.context = "dynamic", .keep_groups = KeepGroups::rank};
+    const StepPlan dynamic = plan_step(batch, topology, cost, options);
+    EXPECT_EQ(find_violation(to_json(dynamic), &batch), std::nullopt);
+    for (const char* context : {"static:4", "static:8", "static:16"}) {
+      options.context = context;
+      const StepPlan fixed = plan_step(batch, topology, cost, options);
+      if (fixed.microbatches.empty()) continue;
+      EXPECT_LE(dynamic.predicted_step_ns, fixed.predicted_step_ns) << context;
+    }
+  }
+}
+
+TEST(LockStep, ALongItemIsWaitedForOnce) {
+  // The long ones of both cells share a slot, whatever the order in which they are given.
+  const Drawn drawn = plain_bundles({{20, 90, 20}, {60, 20, 80}});
+  const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+  const DraftSlots slots =
+      lock_step(problem, {{.ranks = {.first = 0, .size = 1}, .items = {0, 1, 2}},
+                          {.ranks = {.first = 1, .size = 1}, .items = {3, 4, 5}}});
+  EXPECT_EQ(slots.size(), 2U);
+  EXPECT_EQ(slots_time(problem, slots), 160);  // 90 | 20 + 20 beside 80 + 20 | 60 has no such luck
+}
+
+TEST(LockStep, HoldsEveryItemOnceUnderTheCapacity) {
+  for (std::uint64_t seed = 0; seed < num_asked(2000); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Drawn drawn = random_bundles(seed);
+    const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+    if (!has_nested_bundles(problem)) continue;
+    for (const auto& cells : cut_into_cells(problem, BundleTable(problem), {})) {
+      const DraftSlots slots = lock_step(problem, with_items(problem, cells));
+      std::set<ItemId> seen;
+      for (const auto& slot : slots) {
+        std::set<std::int64_t> used;
+        for (const DraftGroup& group : slot) {
+          EXPECT_FALSE(group.items.empty());
+          Tokens tokens = 0;
+          for (std::int64_t r = 0; r < group.ranks.size; ++r) {
+            EXPECT_TRUE(used.insert(group.ranks.first + r).second);
+          }
+          for (const ItemId item : group.items) {
+            EXPECT_TRUE(seen.insert(item).second);
+            tokens += problem.tokens(static_cast<std::int32_t>(group.ranks.size), item);
+          }
+          EXPECT_LE(tokens, problem.capacity() * group.ranks.size);
+          if (drawn.options.max_sequences > 0) {
+            EXPECT_LE(static_cast<std::int32_t>(group.items.size()), drawn.options.max_sequences);
+          }
+        }
+      }
+      EXPECT_EQ(static_cast<std::int32_t>(seen.size()), problem.num_items());
+    }
+  }
+}
+
+TEST(KeptSlots, NoStaticSizeIsFaster) {
+  for (std::uint64_t seed = 0; seed < num_asked(40); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Batch batch = long_tailed(seed, 24, 8);
+    const Topology topology = {.ranks = 16, .capacity = 16'384};
+    const CostModel cost = cost_preset("qwen3-8b_h100");
+    PlanOptions options = {.sync = Sync::microbatch, .keep_groups = KeepGroups::rank};
+    options.context = "dynamic";
+    options.effort = 30'000;
+    const StepPlan dynamic = plan_step(batch, topology, cost, options);
+    EXPECT_EQ(find_violation(to_json(dynamic), &batch), std::nullopt);
+    for (const char* context : {"static:1", "static:2", "static:4", "static:8", "static:16"}) {
+      options.context = context;
+      const StepPlan fixed = plan_step(batch, topology, cost, options);
+      if (fixed.microbatches.empty()) continue;
+      EXPECT_LE(dynamic.predicted_step_ns, fixed.predicted_step_ns) << context;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace isochron
