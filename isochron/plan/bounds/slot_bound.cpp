@@ -291,6 +291,16 @@ class SlotBound {
   std::int64_t num_tried_ = 0;
 };
 
+// Whether some slots are long because of what is in them: a bundle needs a wide group, or there is
+// but one size. Elsewhere short bundles fill what a long one leaves, and its price cannot rise.
+bool has_long_slots(const Problem& problem) {
+  if (problem.sizes().size() == 1) return true;
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    if (problem.smallest_place(bundle) > 0) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Nanoseconds equal_count_bound(const Problem& problem) {
@@ -346,7 +356,7 @@ Nanoseconds slot_bound(const Problem& problem) {
   SlotBound by_volume(problem, volume);
   SlotBound by_rules(problem, best);
   double bound = std::max(by_volume.bound(), by_rules.bound());
-  if (problem.num_bundles() == problem.num_items()) {
+  if (problem.num_bundles() == problem.num_items() && has_long_slots(problem)) {
     const bool is_volume = by_volume.prices().total() >= by_rules.prices().total();
     const Prices& prices = (is_volume ? by_volume : by_rules).prices();
     Leaders leaders(problem, is_volume ? volume : best, prices.all());
