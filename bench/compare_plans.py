@@ -411,7 +411,7 @@ def prime_ranks(bench, _):
 def tiny(bench, _):
     bench.table(
         "10 sequences on 8 ranks",
-        "Target: 5 ms. What exhaustive search finds is compared in tests/plan/plan_oracle_test.cpp.",
+        "Target: 5 ms. What exhaustive search finds is compared in tests/plan/few_sequences_test.cpp.",
         "sync", "context", "target",
     )  # fmt: skip
     ranks, capacity, count = 8, 16 * K, 10
