@@ -208,7 +208,7 @@ class CellCutter {
   void even_out() {
     set_means();
     std::vector<bool> is_settled(cells_.size(), false);
-    for (std::size_t step = 0; step < 4 * cells_.size(); ++step) {
+    while (num_weighed_ < max_weighed) {
       std::size_t worst = cells_.size();
       double most = 0;
       for (std::size_t c = 0; c < cells_.size(); ++c) {
@@ -269,6 +269,7 @@ class CellCutter {
       for (std::size_t i = 0; i <= a.bundles.size(); ++i) {
         const Offer out{.cell = a, .place = i};
         if (!is_taken(out, b)) continue;
+        num_weighed_ += static_cast<std::int64_t>(b.bundles.size()) + 1;
         for (std::size_t j = 0; j <= b.bundles.size(); ++j) {
           const Offer in{.cell = b, .place = j};
           if (!is_taken(in, a)) continue;
@@ -317,6 +318,8 @@ class CellCutter {
   CellRule rule_;
   std::vector<std::vector<Nanoseconds>> longest_of_;  // by level and bundle; empty: no matter
   std::vector<Cell> cells_;
+  static constexpr std::int64_t max_weighed = 200'000;  // exchanges
+  std::int64_t num_weighed_ = 0;
   double mean_time_ = 0;    // of a cell
   double mean_tokens_ = 0;  // of a rank
   bool has_many_slots_ = false;

@@ -7,6 +7,7 @@
 #include "isochron/plan/pipelines/cell_builder.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -76,24 +77,27 @@ std::size_t CellBuilder::next_left(std::size_t place) {
 const CellBuilder::Table* CellBuilder::find_table(std::size_t lead, std::int64_t first,
                                                   std::int32_t narrowest, std::int32_t widest,
                                                   SlotRange num_slots, double time) {
-  const Table* best = nullptr;
+  const ItemId item = order_[lead];
+  const double most_room = room_.area(time, 0, num_slots);
+  PriceId best = -1;
   double least = infinite;
   for (const std::int32_t size : problem_.sizes()) {
     const RankRange ranks{.first = first, .size = size};
     if (size < narrowest) continue;
     if (size > widest || first + size > problem_.num_ranks()) break;
-    if (first % problem_.first_step(size) != 0) continue;
+    if (first % problem_.first_step(size) != 0 || !problem_.item_fits(size, item)) continue;
     const PriceId price = problem_.price_of(ranks);
     if (price < 0) continue;
-    const Table& table = table_of(price);
-    const double cost = table.costs[lead];
-    if (cost == infinite) continue;
-    const double room = room_.area(time, cost + table.fixed, num_slots);
+    const auto cost = static_cast<double>(problem_.item_cost(price, item));
+    // No larger group has the smaller area, nor more room than that.
+    if (problem_.has_ordered_links() && cost * size / most_room >= least) break;
+    const auto fixed = static_cast<double>(problem_.price(price).fixed);
+    const double room = room_.area(time, cost + fixed, num_slots);
     if (room <= 0 || cost * size / room >= least) continue;
     least = cost * size / room;
-    best = &table;
+    best = price;
   }
-  return best;
+  return best < 0 ? nullptr : &table_of(best);
 }
 
 CellBuilder::Heights CellBuilder::sorted(std::vector<double> of_slot) {
@@ -226,6 +230,18 @@ std::size_t CellBuilder::add_wide_cell(const Table& table, std::int64_t first,
 
 // The cells beside the slot of a wide one: of those sizes on which the largest item that fits costs
 // little more than on its best one, the widest.
+namespace {
+
+// Of very many sizes the wide ones in steps of an eighth.
+bool is_tried(const Problem& problem, std::int32_t size) {
+  constexpr std::size_t few_sizes = 256;
+  if (problem.sizes().size() <= few_sizes || size < 16) return true;
+  return size % (static_cast<std::int32_t>(std::bit_floor(static_cast<std::uint32_t>(size))) / 8) ==
+         0;
+}
+
+}  // namespace
+
 void CellBuilder::add_cells_beside(const Table& wide, std::int64_t first, const Heights& heights,
                                    std::size_t closed, double time) {
   double limit = 0;
@@ -240,6 +256,7 @@ void CellBuilder::add_cells_beside(const Table& wide, std::int64_t first, const 
     for (const std::int32_t size : problem_.sizes()) {
       if (first + size > end) break;
       if (size < narrowest_size(first) || first % problem_.first_step(size) != 0) continue;
+      if (!is_tried(problem_, size)) continue;
       const PriceId price = problem_.price_of({.first = first, .size = size});
       if (price < 0) continue;
       const Table& table = table_of(price);

@@ -86,21 +86,62 @@ class PipelineBound {
     return 2.0 + problem_.num_items() + shape_.group + shape_.num_chunks();
   }
 
+  // Sizes that are judged together, as places from `first` to `last`.
+  struct SizeRange {
+    std::size_t first = 0;
+    std::size_t last = 0;
+    double fixed = 0;  // least of a micro-batch
+  };
+
+  // Every size alone, or those that differ by less than an eighth together.
+  std::vector<SizeRange> size_ranges(std::span<const std::int32_t> sizes, bool is_alone) const {
+    std::vector<SizeRange> ranges;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      const auto fixed = static_cast<double>(problem_.least_fixed(sizes[i]));
+      if (is_alone || ranges.empty() || sizes[i] * 8 >= sizes[ranges.back().first] * 9) {
+        ranges.push_back({.first = i, .last = i, .fixed = fixed});
+      } else {
+        ranges.back().last = i;
+        ranges.back().fixed = std::min(ranges.back().fixed, fixed);
+      }
+    }
+    return ranges;
+  }
+
+  // What a bundle takes at least on the sizes of a range. Where links are ordered no larger group
+  // has the smaller area, so that all have at least that of the first, and the time of that area on
+  // the last.
+  Choice choice_of(BundleId bundle, std::span<const std::int32_t> sizes,
+                   const SizeRange& range) const {
+    const std::int32_t size = sizes[range.first];
+    const double area = static_cast<double>(problem_.least_cost(size, bundle)) * size;
+    const bool is_item = problem_.items_of(bundle).size() == 1;
+    return {
+        .size = size, .area = area, .time = is_item ? area / sizes[range.last] + range.fixed : 0};
+  }
+
   void find_choices(std::span<const std::int32_t> sizes) {
+    constexpr std::size_t few_sizes = 64;
+    const bool are_few = sizes.size() <= few_sizes || !problem_.has_ordered_links();
+    const std::vector<SizeRange> alone = size_ranges(sizes, true);
+    const std::vector<SizeRange> together = size_ranges(sizes, are_few);
     choices_.resize(static_cast<std::size_t>(problem_.num_bundles()));
     for (BundleId bundle = 0; bundle < problem_.num_bundles(); ++bundle) {
       auto& choices = choices_[static_cast<std::size_t>(bundle)];
       double least = infinite;
       double fastest = infinite;
-      const bool is_item = problem_.items_of(bundle).size() == 1;
-      for (const std::int32_t size : sizes) {
-        if (!problem_.fits(size, bundle)) continue;
-        const auto cost = static_cast<double>(problem_.least_cost(size, bundle));
-        const double time = is_item ? cost + static_cast<double>(problem_.least_fixed(size)) : 0;
-        if (time >= fastest && cost * size >= least) continue;
-        choices.push_back({.size = size, .area = cost * size, .time = time});
-        least = std::min(least, cost * size);
-        fastest = std::min(fastest, time);
+      // Short ones hardly need wide groups.
+      const bool is_short = problem_.fits(sizes.front(), bundle);
+      for (SizeRange range : is_short ? together : alone) {
+        while (range.first < range.last && !problem_.fits(sizes[range.first], bundle)) {
+          ++range.first;
+        }
+        if (!problem_.fits(sizes[range.first], bundle)) continue;
+        const Choice choice = choice_of(bundle, sizes, range);
+        if (choice.time >= fastest && choice.area >= least) continue;
+        choices.push_back(choice);
+        least = std::min(least, choice.area);
+        fastest = std::min(fastest, choice.time);
       }
       area_ += least;
       longest_ = std::max(longest_, fastest);

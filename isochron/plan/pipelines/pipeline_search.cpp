@@ -282,10 +282,13 @@ class PipelineSearch {
     const std::set<std::int32_t> bases = {problem_.sizes().front(), best_size_, best_size_ / 2};
     for (const std::int32_t base : problem_.sizes()) {
       if (!bases.contains(base)) continue;
-      // The shorter the limit the wider the groups, which costs more and more.
-      constexpr int max_limits = 10;
+      // The shorter the limit the wider the groups, which costs more and more. Packing looks at
+      // items on many sizes: of very many a few limits are enough.
+      const auto num_tables = static_cast<std::int64_t>(problem_.sizes().size());
+      const std::int64_t max_limits = std::clamp<std::int64_t>(
+          (std::int64_t{1} << 26) / (num_tables * problem_.num_items()), 1, 10);
       Nanoseconds limit = bound_;
-      for (int i = 0; i < max_limits; ++i) {
+      for (std::int64_t i = 0; i < max_limits; ++i) {
         const DraftSlots slots = pack_slots(problem_, limit, base, PackCare::rough).slots;
         const Nanoseconds least = pass_time(slots_time(problem_, slots)) / shape_.stages;
         if (least > best || is_far_behind(least)) break;
