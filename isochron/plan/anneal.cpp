@@ -35,8 +35,7 @@ class Annealing {
     }
   }
 
-  DraftSlots run(const DraftSlots& start, Nanoseconds bound, double heat,
-                 std::int64_t num_trials) {
+  DraftSlots run(const DraftSlots& start, Nanoseconds bound, double heat, std::int64_t num_trials) {
     Draft state;
     for (const auto& slot : start) {
       for (const DraftGroup& group : slot) {

@@ -411,8 +411,8 @@ TEST(PipelineBound, HoldsWherePromptsKeepTheirRanks) {
 
 TEST(PipelineBound, SeesThatPromptsThatKeepTheirRanksLeaveHoles) {
   // Three prompts of 40 sequences on two ranks: one of these has two prompts, 2/3 of the work. The
-  // mean of both would be half of it. On 2 stages no step is shorter than half of 80 * 3000, but for
-  // a nanosecond for each of 120 sequences and some slots.
+  // mean of both would be half of it. On 2 stages no step is shorter than half of 80 * 3000, but
+  // for a nanosecond for each of 120 sequences and some slots.
   std::vector<Tokens> lengths(120, 1000);
   Batch batch = batch_of(lengths);
   for (std::size_t i = 0; i < lengths.size(); ++i) add_to_group(batch, std::to_string(i / 40));

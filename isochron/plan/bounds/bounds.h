@@ -11,7 +11,8 @@ namespace isochron {
 // The same with equal counts, of which it knows more.
 [[nodiscard]] Nanoseconds equal_step_bound(const Problem& problem);
 
-// A bound with free counts from one that is known, by what leaves holes in blocks of aligned groups.
+// A bound with free counts from one that is known, by what leaves holes in blocks of aligned
+// groups.
 [[nodiscard]] Nanoseconds block_bound(const Problem& problem, Nanoseconds low);
 
 // The same where all ranks wait for each other after every slot.

@@ -31,7 +31,7 @@ std::optional<std::vector<DraftGroup>> even_groups(const Problem& problem, RankR
   if (problem.options().max_sequences > 0) limits.max_size = problem.options().max_sequences;
   const Assignment packed =
       assign({.costs = costs, .tokens = tokens, .sizes = sequences}, count, limits,
-             RefineGoal::spread, static_cast<std::int64_t>(items.size()) * 16);
+             RefineGoal::spread, static_cast<std::int64_t>(items.size()) * 4);
   if (!packed.bin_of) return std::nullopt;
   std::vector<DraftGroup> groups(static_cast<std::size_t>(count), {.ranks = cell});
   for (std::size_t i = 0; i < items.size(); ++i) {
@@ -172,7 +172,7 @@ class LockStep {
     Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
     const std::int32_t fewest = fewest_slots();
     int num_tried = 0;
-    for (std::int32_t count = fewest; num_tried < 3 && count <= 2 * fewest + 2; ++count) {
+    for (std::int32_t count = fewest; num_tried < 2 && count <= 2 * fewest + 2; ++count) {
       std::vector<std::vector<Bin>> bins;
       for (const Cell& cell : cells_) {
         auto even = even_bins(cell, count);
