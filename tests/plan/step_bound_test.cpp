@@ -81,7 +81,7 @@ TEST(StepBound, NoRuleSharesMoreThanAMicrobatch) {
 }
 
 TEST(StepBound, NoStepIsShorter) {
-  for (std::uint64_t seed = 0; seed < num_asked(300); ++seed) {
+  for (std::uint64_t seed = 0; seed < num_asked(1300); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
     const CostModel cost = random_cost(random);

@@ -150,13 +150,39 @@ class StepBound {
       for (const std::int32_t size : problem_.sizes()) {
         if (size <= first[i].size || !problem_.fits(size, static_cast<BundleId>(i))) continue;
         const Option option = option_of(size, static_cast<BundleId>(i));
-        if (option.work >= enough && has_ordered_work()) break;
+        if (option.work >= enough && has_ordered_work()) {
+          left_out_.resize(count, num_ranks_and_one());
+          left_out_[i] = size;
+          break;
+        }
         options_.push_back(option);
         note(option);
       }
     }
     begin_.push_back(options_.size());
   }
+
+  std::int32_t num_ranks_and_one() const { return problem_.num_ranks() + 1; }
+
+  // The least share on the sizes that were left out because of their work: what shares a
+  // micro-batch of a wide group there may take less of it than a micro-batch of its own.
+  double share_left_out(std::size_t i) const {
+    if (left_out_.empty() || has_volume_rules_) return infinite;  // no less than on smaller ones
+    if (has_many_sizes()) return left_out_[i] == num_ranks_and_one() ? infinite : 0;
+    double least = infinite;
+    for (const std::int32_t size : problem_.sizes()) {
+      if (size < left_out_[i]) continue;
+      const Option option{
+          .tokens = is_plain_
+                        ? problem_.tokens(size, problem_.items_of(static_cast<BundleId>(i)).front())
+                        : 0,
+          .size = size};
+      least = std::min(least, size * share(i, option, rule_of(option)));
+    }
+    return least;
+  }
+
+  bool has_many_sizes() const { return problem_.sizes().size() > 16; }
 
   // The smallest target from `low` up that passes; a test that passes a target passes later ones.
   template <class Test>
@@ -213,6 +239,7 @@ class StepBound {
       load.share = std::min(load.share, option.size * part);
       load.area = std::min(load.area, work + option.size * fixed_ * part);
     }
+    load.share = std::min(load.share, share_left_out(i));
     load.is_settled = std::all_of(options_.begin() + static_cast<std::ptrdiff_t>(begin_[i]),
                                   options_.begin() + static_cast<std::ptrdiff_t>(begin_[i + 1]),
                                   [&](const Option& option) { return option.time <= limit; });
@@ -221,6 +248,9 @@ class StepBound {
 
   Nanoseconds raise(Nanoseconds low, SizeRules rules) {
     rules_ = std::move(rules);
+    has_volume_rules_ = std::all_of(rules_.begin(), rules_.end(), [](const ShareRule& rule) {
+      return rule.kind == ShareRule::Kind::volume;
+    });
     settled_.clear();
     unsettled_.clear();
     settled_sum_ = {.work = 0, .share = 0, .area = 0};
@@ -425,10 +455,12 @@ class StepBound {
   double fastest_speed_ = 1;
   std::vector<std::size_t> begin_;  // of the options of each bundle
   std::vector<Option> options_;
-  Nanoseconds item_ = 0;       // the slowest bundle at its fastest
-  Nanoseconds item_area_ = 0;  // a first bound
+  std::vector<std::int32_t> left_out_;  // sizes of each bundle from here on; empty: none
+  Nanoseconds item_ = 0;                // the slowest bundle at its fastest
+  Nanoseconds item_area_ = 0;           // a first bound
   // Of the rules at hand:
   SizeRules rules_;
+  bool has_volume_rules_ = true;
   std::vector<Load> settled_;
   std::vector<std::size_t> unsettled_;
   Load settled_sum_;
