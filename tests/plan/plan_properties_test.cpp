@@ -25,19 +25,21 @@ StepPlan answer(const StepQuestion& question) {
 // Pairs of answers to the same question, the second by other means.
 class Comparison {
  public:
-  void add(const StepPlan& plan, const StepPlan& other) {
+  void add(std::uint64_t seed, const StepPlan& plan, const StepPlan& other) {
     const auto time = static_cast<double>(std::max<Nanoseconds>(1, other.predicted_step_ns));
     const double ratio = static_cast<double>(plan.predicted_step_ns) / time;
     ++num_pairs_;
     num_slower_ += ratio > 1 ? 1 : 0;
     sum_ += ratio;
-    worst_ = std::max(worst_, ratio);
+    if (ratio <= worst_) return;
+    worst_ = ratio;
+    worst_seed_ = seed;
   }
 
   // Searches take other paths, and so a plan may be slower now and then.
   void expect(int least_pairs, double most_slower, double mean, double worst) const {
-    std::printf("%d pairs: %d slower, mean %.5f, worst %.5f\n", num_pairs_, num_slower_,
-                sum_ / num_pairs_, worst_);
+    std::printf("%d pairs: %d slower, mean %.5f, worst %.5f of seed %lu\n", num_pairs_, num_slower_,
+                sum_ / num_pairs_, worst_, static_cast<unsigned long>(worst_seed_));
     if (is_sampled) return;
     EXPECT_GE(num_pairs_, least_pairs);
     EXPECT_LE(num_slower_, most_slower * num_pairs_);
@@ -50,6 +52,7 @@ class Comparison {
   int num_slower_ = 0;
   double sum_ = 0;
   double worst_ = 0;
+  std::uint64_t worst_seed_ = 0;
 };
 
 bool has_plan(const StepPlan& plan) { return !plan.microbatches.empty(); }
@@ -73,7 +76,7 @@ TEST(PlanProperties, MoreEffortIsSeldomSlower) {
     question.options.effort = 10'000;
     const StepPlan much = answer(question);
     EXPECT_EQ(has_plan(little), has_plan(much)) << "seed " << seed << ": " << question;
-    if (has_plan(little) && little.dropped == much.dropped) comparison.add(much, little);
+    if (has_plan(little) && little.dropped == much.dropped) comparison.add(seed, much, little);
   }
   comparison.expect(200, 0.05, 0.995, 1.25);
 }
@@ -93,7 +96,7 @@ TEST(PlanProperties, GroupsOfAnySizeAreSeldomSlowerThanAlignedOnes) {
     const StepPlan any = answer(question);
     if (!has_plan(aligned)) continue;
     ASSERT_TRUE(has_plan(any)) << "seed " << seed << ": " << any.reason;
-    comparison.add(any, aligned);
+    comparison.add(seed, any, aligned);
   }
   comparison.expect(100, 0.2, 0.99, 1.3);
 }
@@ -144,7 +147,7 @@ TEST(PlanProperties, DynamicSizesAreSeldomSlowerThanStaticOnes) {
       question.options.context = "static:" + std::to_string(size);
       const StepPlan other = answer(question);
       if (!has_plan(other)) continue;
-      comparison.add(plan, other);
+      comparison.add(seed, plan, other);
       if (plan.options.counts == Counts::free && plan.options.keep_groups == KeepGroups::none) {
         EXPECT_LE(plan.predicted_step_ns, other.predicted_step_ns)
             << "seed " << seed << ", " << plan.options.context << " against: " << question;
@@ -196,7 +199,7 @@ TEST(PlanProperties, PlansAreSeldomSlowerThanWhatTheyReplace) {
       other.options = plan.options;
       other.options.balance = false;
       if (find_violation(to_json(other), &question.batch)) return;
-      comparison.add(plan, other);
+      comparison.add(seed, plan, other);
     };
     const auto& [batch, topology, cost, options] = question;
     compare(naive, naive_plan(batch, topology, cost, options));
