@@ -14,7 +14,9 @@ MANY_LENGTHS = isochron.long_tailed_lengths(1_000_000, 1)
 WORK: dict[str, Callable[[], object]] = {
     "balance": lambda: isochron.balance(MANY_LENGTHS, 1024),
     "pack": lambda: isochron.pack(LENGTHS, capacity=65536 * 2, max_work=300_000_000),
-    "plan_step": lambda: isochron.plan_step(LENGTHS, 256, 16384, context="dynamic"),
+    "plan_step": lambda: isochron.plan_step(
+        MANY_LENGTHS[:32_768], 2048, 16384, context="dynamic", sync="microbatch"
+    ),
 }
 
 
