@@ -1,4 +1,4 @@
-// Ten sequences of real lengths on 8 ranks, as a batch has them: beside the best of all plans.
+// Ten sequences of real lengths, where there are any, on 8 ranks: beside the best of all plans.
 
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ Ratios ratios_of(const RealLengths& source, std::size_t most_batches, const Plan
     ratios.mean += ratio / static_cast<double>(num_batches);
     ratios.max = std::max(ratios.max, ratio);
   }
-  std::printf("%-10s %-12s %-10s mean %.5f, max %.5f\n", source.name, options.context.c_str(),
+  std::printf("%-22s %-12s %-10s mean %.5f, max %.5f\n", source.name, options.context.c_str(),
               std::string(name_of(options.sync)).c_str(), ratios.mean, ratios.max);
   return ratios;
 }
