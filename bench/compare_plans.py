@@ -71,8 +71,8 @@ class Measured:
             return limit is None or value <= limit
 
         is_good = within(statistics.mean(self.ratios), aim.mean) and within(max(self.ratios), aim.max)
-        is_quick = within(self.ms, aim.ms if ranks <= 64 else aim.ms_large) and within(self.share, aim.share)
-        return is_good and (is_quick or not ARE_TIMES_JUDGED)
+        is_fast = within(self.ms, aim.ms if ranks <= 64 else aim.ms_large) and within(self.share, aim.share)
+        return is_good and (is_fast or not ARE_TIMES_JUDGED)
 
 
 def ratio(value):

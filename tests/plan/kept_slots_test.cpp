@@ -19,18 +19,6 @@
 namespace isochron {
 namespace {
 
-// Every cell with the items of its bundles.
-std::vector<DraftGroup> with_items(const Problem& problem, const std::vector<BundleCell>& cells) {
-  std::vector<DraftGroup> groups;
-  for (const BundleCell& cell : cells) {
-    groups.push_back({.ranks = cell.ranks});
-    for (const BundleId bundle : cell.bundles) {
-      for (const ItemId item : problem.items_of(bundle)) groups.back().items.push_back(item);
-    }
-  }
-  return groups;
-}
-
 // Long tails within prompts: the largest of a few are many times the others.
 Batch long_tailed(std::uint64_t seed, std::int32_t num_prompts, std::int32_t num_answers) {
   Random random(seed);
@@ -149,7 +137,7 @@ TEST(KeptCells, FillEverySlotByItsShare) {
   const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
   const std::vector<BundleCell> cells = {{.ranks = {.first = 0, .size = 1}, .bundles = {0}}};
   const SlotRange range = slots_of_cells(problem, cells, problem.capacity());
-  EXPECT_EQ(range.fewest, 2);
+  EXPECT_EQ(range.least, 2);
   EXPECT_EQ(range.most, 6);
   const std::vector<double> heights = {1, 4, 2};
   const auto draft = fill_kept_cells(problem, cells, heights, problem.capacity());
@@ -192,9 +180,8 @@ TEST(LockStep, ALongItemIsWaitedForOnce) {
   // The long ones of both cells share a slot, whatever the order in which they are given.
   const Drawn drawn = plain_bundles({{20, 90, 20}, {60, 20, 80}});
   const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
-  const DraftSlots slots =
-      lock_step(problem, {{.ranks = {.first = 0, .size = 1}, .items = {0, 1, 2}},
-                          {.ranks = {.first = 1, .size = 1}, .items = {3, 4, 5}}});
+  const DraftSlots slots = lock_step(problem, {{.ranks = {.first = 0, .size = 1}, .bundles = {0}},
+                                               {.ranks = {.first = 1, .size = 1}, .bundles = {1}}});
   EXPECT_EQ(slots.size(), 2U);
   EXPECT_EQ(slots_time(problem, slots), 160);  // 90 | 20 + 20 beside 80 + 20 | 60 has no such luck
 }
@@ -206,7 +193,7 @@ TEST(LockStep, HoldsEveryItemOnceUnderTheCapacity) {
     const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
     if (!has_nested_bundles(problem)) continue;
     for (const auto& cells : cut_into_cells(problem, BundleTable(problem), {})) {
-      const DraftSlots slots = lock_step(problem, with_items(problem, cells));
+      const DraftSlots slots = lock_step(problem, cells);
       std::set<ItemId> seen;
       for (const auto& slot : slots) {
         std::set<std::int64_t> used;

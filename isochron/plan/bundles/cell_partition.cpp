@@ -327,6 +327,15 @@ class CellCutter {
 
 }  // namespace
 
+std::vector<ItemId> items_of(const Problem& problem, const BundleCell& cell) {
+  std::vector<ItemId> items;
+  for (const BundleId bundle : cell.bundles) {
+    const auto more = problem.items_of(bundle);
+    items.insert(items.end(), more.begin(), more.end());
+  }
+  return items;
+}
+
 std::vector<std::vector<BundleCell>> cut_into_cells(const Problem& problem,
                                                     const BundleTable& table,
                                                     const CellRule& rule) {

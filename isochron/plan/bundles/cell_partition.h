@@ -15,6 +15,9 @@ struct BundleCell {
   friend bool operator==(const BundleCell&, const BundleCell&) = default;
 };
 
+// All that a cell runs.
+[[nodiscard]] std::vector<ItemId> items_of(const Problem& problem, const BundleCell& cell);
+
 // How cells are cut.
 struct CellRule {
   std::int32_t narrowest = 0;          // level; no cell is smaller

@@ -33,19 +33,6 @@ DraftSlots sorted_slots(const Problem& problem, std::vector<DraftGroup> groups) 
   return slots_of(problem, sorted);
 }
 
-// A group for each cell, with all that it runs.
-std::vector<DraftGroup> items_of(const Problem& problem, const std::vector<BundleCell>& from) {
-  std::vector<DraftGroup> cells;
-  for (const BundleCell& cell : from) {
-    cells.push_back({.ranks = cell.ranks});
-    for (const BundleId bundle : cell.bundles) {
-      const auto items = problem.items_of(bundle);
-      cells.back().items.insert(cells.back().items.end(), items.begin(), items.end());
-    }
-  }
-  return cells;
-}
-
 // Every bundle on the cell that has the fewest items so far, those of many items first. Nothing if
 // a cell cannot hold one.
 std::optional<std::vector<DraftGroup>> even_counts(const Problem& problem) {
@@ -118,7 +105,7 @@ DraftSlots search_kept_slots(const Problem& problem, Nanoseconds bound, std::int
       const Nanoseconds limit = best_score.first ? max_total_cost : best_score.second;
       for (auto& cells : cut_into_cells(problem, table, {.narrowest = level, .limit = limit})) {
         if (cells == last) continue;  // no bundle is as narrow as that
-        consider(lock_step(problem, items_of(problem, cells)));
+        consider(lock_step(problem, cells));
         last = std::move(cells);
       }
     }

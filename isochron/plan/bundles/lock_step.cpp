@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "isochron/balance/assignment.h"
+#include "isochron/plan/bundles/sized_items.h"
 
 namespace isochron {
 
@@ -45,24 +46,14 @@ namespace {
 
 class LockStep {
  public:
-  LockStep(const Problem& problem, const std::vector<DraftGroup>& cells)
+  LockStep(const Problem& problem, const std::vector<BundleCell>& cells)
       : problem_(problem), max_sequences_(problem.options().max_sequences) {
-    for (const DraftGroup& from : cells) {
-      Cell& cell = cells_.emplace_back();
-      cell.ranks = from.ranks;
-      cell.capacity = problem.capacity() * cell.ranks.size;
-      const PriceId price = problem.price_of(cell.ranks);
-      cell.fixed = problem.price(price).fixed;
-      const auto size = static_cast<std::int32_t>(cell.ranks.size);
-      for (const ItemId item : from.items) {
-        cell.items.push_back({.cost = problem.item_cost(price, item),
-                              .tokens = problem.tokens(size, item),
-                              .sequences = max_sequences_ > 0 ? problem.num_sequences(item) : 0,
-                              .id = item});
-      }
-      std::sort(cell.items.begin(), cell.items.end(), [](const Item& a, const Item& b) {
-        return std::pair(-a.cost, a.id) < std::pair(-b.cost, b.id);
-      });
+    for (const BundleCell& from : cells) {
+      cells_.push_back({.ranks = from.ranks,
+                        .capacity = problem.capacity() * from.ranks.size,
+                        .fixed = problem.price(problem.price_of(from.ranks)).fixed,
+                        .items = sized_items(problem, from.ranks, items_of(problem, from)),
+                        .bins = {}});
     }
   }
 
@@ -79,12 +70,6 @@ class LockStep {
   }
 
  private:
-  struct Item {
-    Nanoseconds cost = 0;
-    Tokens tokens = 0;
-    std::int32_t sequences = 0;  // if they are limited
-    ItemId id = 0;
-  };
   // What a cell runs in a slot.
   struct Bin {
     Nanoseconds time = 0;
@@ -96,20 +81,20 @@ class LockStep {
     RankRange ranks;
     Tokens capacity = 0;
     Nanoseconds fixed = 0;
-    std::vector<Item> items;  // the longest first
-    std::vector<Bin> bins;    // by slot
+    std::vector<SizedItem> items;  // the longest first
+    std::vector<Bin> bins;         // by slot
   };
 
-  bool has_room(const Cell& cell, const Bin& bin, const Item& item) const {
+  bool has_room(const Cell& cell, const Bin& bin, const SizedItem& item) const {
     return bin.tokens + item.tokens <= cell.capacity &&
            (max_sequences_ == 0 || bin.sequences + item.sequences <= max_sequences_);
   }
 
-  static Nanoseconds time_with(const Cell& cell, const Bin& bin, const Item& item) {
+  static Nanoseconds time_with(const Cell& cell, const Bin& bin, const SizedItem& item) {
     return (bin.items.empty() ? cell.fixed : bin.time) + item.cost;
   }
 
-  static void put(const Cell& cell, Bin& bin, const Item& item) {
+  static void put(const Cell& cell, Bin& bin, const SizedItem& item) {
     bin.time = time_with(cell, bin, item);
     bin.tokens += item.tokens;
     bin.sequences += item.sequences;
@@ -131,7 +116,7 @@ class LockStep {
     for (const Cell& cell : cells_) {
       Tokens tokens = 0;
       std::int64_t sequences = 0;
-      for (const Item& item : cell.items) {
+      for (const SizedItem& item : cell.items) {
         tokens += item.tokens;
         sequences += item.sequences;
       }
@@ -149,7 +134,7 @@ class LockStep {
     Nanoseconds share = 0;
     for (const Cell& cell : cells_) {
       Nanoseconds cost = 0;
-      for (const Item& item : cell.items) cost += item.cost;
+      for (const SizedItem& item : cell.items) cost += item.cost;
       share = std::max(share, cell.fixed + cost / count);
     }
     return share;
@@ -158,7 +143,7 @@ class LockStep {
   void add_filled_slot(Nanoseconds limit) {
     for (Cell& cell : cells_) {
       Bin& bin = cell.bins.emplace_back();
-      std::erase_if(cell.items, [&](const Item& item) {
+      std::erase_if(cell.items, [&](const SizedItem& item) {
         if (time_with(cell, bin, item) > limit || !has_room(cell, bin, item)) return false;
         put(cell, bin, item);
         return true;
@@ -201,8 +186,8 @@ class LockStep {
   // What is left of a cell, the longest micro-batch first. Nothing if no way is found.
   std::vector<Bin> even_bins(const Cell& cell, std::int32_t count) const {
     std::vector<ItemId> ids;
-    std::map<ItemId, const Item*> item_of;
-    for (const Item& item : cell.items) {
+    std::map<ItemId, const SizedItem*> item_of;
+    for (const SizedItem& item : cell.items) {
       ids.push_back(item.id);
       item_of[item.id] = &item;
     }
@@ -255,7 +240,7 @@ class LockStep {
   // best. Nothing if some item finds no room.
   std::vector<Bin> packed_under(const Cell& cell, const std::vector<Nanoseconds>& others) const {
     std::vector<Bin> bins(others.size());
-    for (const Item& item : cell.items) {
+    for (const SizedItem& item : cell.items) {
       std::size_t best = bins.size();
       auto least = std::pair(std::numeric_limits<Nanoseconds>::max(), Nanoseconds{0});
       for (std::size_t s = 0; s < bins.size(); ++s) {
@@ -293,7 +278,7 @@ class LockStep {
 
 }  // namespace
 
-DraftSlots lock_step(const Problem& problem, const std::vector<DraftGroup>& cells) {
+DraftSlots lock_step(const Problem& problem, const std::vector<BundleCell>& cells) {
   return LockStep(problem, cells).run();
 }
 

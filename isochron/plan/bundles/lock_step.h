@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "isochron/plan/bundles/cell_partition.h"
 #include "isochron/plan/draft_slots.h"
 #include "isochron/plan/problem.h"
 
@@ -15,8 +16,8 @@ namespace isochron {
                                                                  const std::vector<ItemId>& items,
                                                                  std::int32_t count);
 
-// Micro-batches of cells that stand side by side, each given with all of its items, in slots for
-// which all cells wait. Every item fits its cell, and no rank is slow.
-[[nodiscard]] DraftSlots lock_step(const Problem& problem, const std::vector<DraftGroup>& cells);
+// Micro-batches of cells in slots for which all cells wait. Every item fits its cell, and no rank
+// is slow.
+[[nodiscard]] DraftSlots lock_step(const Problem& problem, const std::vector<BundleCell>& cells);
 
 }  // namespace isochron

@@ -2,44 +2,20 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
+
+#include "isochron/plan/bundles/sized_items.h"
 
 namespace isochron {
 
 namespace {
 
-struct Item {
-  Nanoseconds cost = 0;
-  Tokens tokens = 0;
-  std::int32_t sequences = 0;
-  ItemId id = 0;
-};
-
-std::vector<Item> items_of(const Problem& problem, const BundleCell& cell) {
-  const PriceId price = problem.price_of(cell.ranks);
-  const auto size = static_cast<std::int32_t>(cell.ranks.size);
-  std::vector<Item> items;
-  for (const BundleId bundle : cell.bundles) {
-    for (const ItemId item : problem.items_of(bundle)) {
-      items.push_back({.cost = problem.item_cost(price, item),
-                       .tokens = problem.tokens(size, item),
-                       .sequences = problem.num_sequences(item),
-                       .id = item});
-    }
-  }
-  std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
-    return std::pair(-a.cost, a.id) < std::pair(-b.cost, b.id);
-  });
-  return items;
-}
-
 // Longest first, each into the slot that has most of its share left.
 bool fill(const Problem& problem, const BundleCell& cell, std::span<const double> heights,
           Tokens capacity, std::span<CellDraft::Bin> bins) {
-  const std::vector<Item> items = items_of(problem, cell);
+  const std::vector<SizedItem> items = sized_items(problem, cell.ranks, items_of(problem, cell));
   const double cost = std::accumulate(
       items.begin(), items.end(), 0.0,
-      [](double sum, const Item& item) { return sum + static_cast<double>(item.cost); });
+      [](double sum, const SizedItem& item) { return sum + static_cast<double>(item.cost); });
   const double height = std::accumulate(heights.begin(), heights.end(), 0.0);
   struct Room {
     double cost = 0;
@@ -53,7 +29,7 @@ bool fill(const Problem& problem, const BundleCell& cell, std::span<const double
                      .tokens = capacity * cell.ranks.size,
                      .sequences = max_sequences});
   }
-  for (const Item& item : items) {
+  for (const SizedItem& item : items) {
     std::size_t best = rooms.size();
     for (std::size_t s = 0; s < rooms.size(); ++s) {
       const bool is_empty = bins[s].items.empty();
@@ -90,20 +66,17 @@ SlotRange slots_of_cells(const Problem& problem, const std::vector<BundleCell>& 
   Tokens fewest = 1;
   std::int64_t most = problem.num_items();
   for (const BundleCell& cell : cells) {
+    const std::vector<ItemId> items = items_of(problem, cell);
     Tokens tokens = 0;
-    std::int64_t count = 0;
-    for (const BundleId bundle : cell.bundles) {
-      for (const ItemId item : problem.items_of(bundle)) {
-        tokens += problem.tokens(static_cast<std::int32_t>(cell.ranks.size), item);
-        ++count;
-      }
+    for (const ItemId item : items) {
+      tokens += problem.tokens(static_cast<std::int32_t>(cell.ranks.size), item);
     }
     const Tokens room = capacity * cell.ranks.size;
     fewest = std::max(fewest, (tokens + room - 1) / room);
-    most = std::min(most, count);
+    most = std::min(most, static_cast<std::int64_t>(items.size()));
   }
   fewest = std::min<Tokens>(fewest, problem.num_items());
-  return {.fewest = static_cast<std::int32_t>(fewest),
+  return {.least = static_cast<std::int32_t>(fewest),
           .most = static_cast<std::int32_t>(std::max<std::int64_t>(fewest, most))};
 }
 

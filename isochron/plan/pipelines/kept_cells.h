@@ -7,6 +7,7 @@
 
 #include "isochron/plan/bundles/cell_partition.h"
 #include "isochron/plan/pipelines/cell_draft.h"
+#include "isochron/plan/pipelines/rank_room.h"
 #include "isochron/plan/problem.h"
 
 namespace isochron {
@@ -20,10 +21,6 @@ namespace isochron {
                                                        Tokens capacity);
 
 // Numbers of slots from what the tokens of each cell need to as many as its items fill.
-struct SlotRange {
-  std::int32_t fewest = 1;
-  std::int32_t most = 1;
-};
 [[nodiscard]] SlotRange slots_of_cells(const Problem& problem, const std::vector<BundleCell>& cells,
                                        Tokens capacity);
 
