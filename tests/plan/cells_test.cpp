@@ -83,14 +83,6 @@ TEST(CellBins, IsNearlyAlwaysAsGoodAsExhaustiveSearch) {
   EXPECT_LE(num_more * 50, static_cast<int>(num_questions));
 }
 
-// A nanosecond a token, 10 for a micro-batch.
-CostModel plain_cost() {
-  CostModel cost;
-  cost.linear_ns = 1;
-  cost.microbatch_ns = 10;
-  return cost;
-}
-
 std::vector<BundleId> all_of(const Problem& problem) {
   std::vector<BundleId> bundles(static_cast<std::size_t>(problem.num_bundles()));
   std::iota(bundles.begin(), bundles.end(), 0);
@@ -110,7 +102,7 @@ TEST(Cells, ShakingEndsEarlierWhereNoExchangeHelpsAndNeverLater) {
       lengths.push_back(random.between(1, 100));
     }
     std::sort(lengths.begin(), lengths.end(), std::greater<>());
-    const Problem problem(singles(lengths), topology, plain_cost(),
+    const Problem problem(singles(lengths), topology, plain_cost(10),
                           resolved({.context = "static:1"}, topology));
     Cells cells(problem, 1);
     cells.reset(std::vector<Nanoseconds>(static_cast<std::size_t>(topology.ranks), 0));
@@ -143,7 +135,7 @@ TEST(Cells, ShakingEndsEarlierWhereNoExchangeHelpsAndNeverLater) {
 // the second 80 tokens more; but it holds 100 only.
 TEST(Cells, AvoidsAMicrobatchThatAllRanksWouldHaveToPayFor) {
   const Topology topology{.ranks = 2, .capacity = 100};
-  const Problem problem(singles({30, 30, 20, 20, 20, 20, 20, 20}), topology, plain_cost(),
+  const Problem problem(singles({30, 30, 20, 20, 20, 20, 20, 20}), topology, plain_cost(10),
                         resolved({.context = "static:1"}, topology));
   Cells cells(problem, 1);
   cells.reset(std::vector<Nanoseconds>{60, 0}, std::vector<std::int32_t>{1, 1});

@@ -8,21 +8,11 @@
 #include "isochron/plan/plan.h"
 #include "tests/oracle/best_plan.h"
 #include "tests/plan/real_lengths.h"
+#include "tests/plan/singles.h"
 #include "tests/support/num_instances.h"
 
 namespace isochron {
 namespace {
-
-// A 7B model on H100, in nodes of 8.
-CostModel cost_7b_h100() {
-  return {.name = "7b_h100",
-          .quadratic_ns = 1.5903579373104146,
-          .linear_ns = 91057.53405864509,
-          .microbatch_ns = 5e6,
-          .context = {{.kind = ContextKind::all_gather_kv,
-                       .bytes_per_token = 393216,
-                       .links = {{8, 350, 1280}, {1 << 20, 45, 2560}}}}};
-}
 
 struct Ratios {
   double mean = 0;

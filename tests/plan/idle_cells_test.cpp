@@ -10,18 +10,9 @@
 namespace isochron {
 namespace {
 
-// A nanosecond a token, 10 for a micro-batch, no traffic.
-CostModel plain_cost() {
-  CostModel cost;
-  cost.linear_ns = 1;
-  cost.microbatch_ns = 10;
-  cost.context = {{.kind = ContextKind::none, .links = {}}};
-  return cost;
-}
-
 Problem problem_of(std::vector<Tokens> lengths, std::int32_t ranks) {
   const Topology topology{.ranks = ranks, .capacity = 100};
-  return Problem(singles(lengths), topology, plain_cost(),
+  return Problem(singles(lengths), topology, plain_cost(10),
                  resolved({.context = "dynamic:any", .counts = Counts::equal}, topology));
 }
 

@@ -27,15 +27,6 @@ PlanOptions any_size(const Topology& topology) {
   return resolved({.context = "dynamic:any"}, topology);
 }
 
-// A nanosecond a token, one for a micro-batch, no traffic.
-CostModel plain_cost() {
-  CostModel cost;
-  cost.linear_ns = 1;
-  cost.microbatch_ns = 1;
-  cost.context = {{.kind = ContextKind::none, .links = {}}};
-  return cost;
-}
-
 struct Placed {
   Problem problem;
   WideGroups wide;

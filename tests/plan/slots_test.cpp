@@ -20,26 +20,6 @@
 namespace isochron {
 namespace {
 
-// A nanosecond a token, one for a micro-batch, no traffic.
-CostModel plain_cost() {
-  CostModel cost;
-  cost.linear_ns = 1;
-  cost.microbatch_ns = 1;
-  cost.context = {{.kind = ContextKind::none, .links = {}}};
-  return cost;
-}
-
-// About a 7B model on nodes of eight H100.
-CostModel real_cost() {
-  return {.name = "real",
-          .quadratic_ns = 1.59,
-          .linear_ns = 91057.5,
-          .microbatch_ns = 5e6,
-          .context = {{.kind = ContextKind::all_gather_kv,
-                       .bytes_per_token = 393216,
-                       .links = {{8, 350, 1280}, {1 << 20, 45, 2560}}}}};
-}
-
 PlanOptions synced(const std::string& context, const Topology& topology) {
   return resolved({.context = context, .sync = Sync::microbatch}, topology);
 }
@@ -125,7 +105,7 @@ TEST(AnnealSlots, LosesNoItemAndIsNeverLonger) {
     Random random(seed);
     const Topology topology{.ranks = 8, .capacity = 4096};
     const Problem problem(singles(long_tailed(random, 8 + random.below(60), 4096)), topology,
-                          real_cost(), synced("dynamic", topology));
+                          cost_7b_h100(), synced("dynamic", topology));
     const SlotItems items(problem);
     const SlotPlaces places(problem);
     const SlotBuilder builder(items, places);
@@ -144,7 +124,7 @@ TEST(TightSlots, ForesightLosesNoItemAndIsShorterOnAverage) {
   for (std::uint64_t seed = 0; seed < num_instances(60); ++seed) {
     Random random(seed);
     const Topology topology{.ranks = 32, .capacity = 4096};
-    const Problem problem(singles(long_tailed(random, 300, 4096)), topology, real_cost(),
+    const Problem problem(singles(long_tailed(random, 300, 4096)), topology, cost_7b_h100(),
                           synced(seed % 2 == 0 ? "dynamic" : "dynamic:any", topology));
     const SlotItems items(problem);
     const SlotPlaces places(problem);
