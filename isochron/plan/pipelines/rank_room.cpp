@@ -105,4 +105,12 @@ double RankRoom::area(double time, double length, SlotRange num_slots) const {
   return work - fixed_ * num_slots.least;
 }
 
+RankRoom rank_room_of(const Problem& problem) {
+  const PipelineShape& shape = problem.topology().pipeline;
+  constexpr std::int32_t max_known = 512;
+  return {shape, problem.options().pass, problem.model().forward_share,
+          static_cast<double>(problem.microbatch()),
+          std::min(problem.num_items() + shape.group, max_known)};
+}
+
 }  // namespace isochron
