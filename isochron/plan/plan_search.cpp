@@ -29,17 +29,6 @@
 
 namespace isochron {
 
-std::int64_t default_effort(const Problem& problem) {
-  const auto count = static_cast<std::int64_t>(problem.num_items());
-  if (problem.options().sync == Sync::step) {
-    // Thousands of sequences are seldom done after their first rounds.
-    return 30'000 + 40 * count + 60 * std::max<std::int64_t>(0, count - 2048);
-  }
-  // Slots are a matter of packing, which takes more than balance does, the more so where groups of
-  // one size leave nothing else to choose.
-  return 60'000 + (problem.sizes().size() == 1 ? 100 : 30) * count;
-}
-
 namespace {
 
 // A bound of the training pass as one of the pass at hand.

@@ -17,6 +17,7 @@
 #include "isochron/plan/baselines.h"
 #include "isochron/plan/bundles/kept_slots.h"
 #include "isochron/plan/deal.h"
+#include "isochron/plan/default_effort.h"
 #include "isochron/plan/pipelines/cell_search.h"
 #include "isochron/plan/pipelines/kept_cells.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
@@ -35,6 +36,16 @@ namespace isochron {
 
 namespace {
 
+// Whether looking at everything would take more than about a hundredth of the step, and nobody asks
+// for more effort. What is kept together has few ways to be planned.
+bool is_hasty(const Problem& problem, Nanoseconds bound, std::int64_t work) {
+  if (problem.num_bundles() != problem.num_items()) return false;
+  if (work > 2 * default_effort(problem)) return false;
+  constexpr double to_begin = 2e6;
+  constexpr double for_an_item = 25e3;
+  return static_cast<double>(bound) < 100 * (to_begin + for_an_item * problem.num_items());
+}
+
 class PipelineSearch {
  public:
   PipelineSearch(const Problem& problem, const StepPlan& plan, const RankRoom& room,
@@ -47,6 +58,7 @@ class PipelineSearch {
         trial_(plan),
         multiple_(shape_.virtual_ > 1 ? shape_.group : 1),
         is_fixed_(context_mode(problem.options().context).kind == ContextMode::Kind::fixed),
+        is_hasty_(is_hasty(problem, bound, work)),
         capacity_(problem.capacity()),
         heights_(shape_, problem.options().pass, problem.model().forward_share),
         best_size_(problem.sizes().front()) {}
@@ -77,7 +89,7 @@ class PipelineSearch {
   }
 
   void consider_all() {
-    Scout scout(problem_, room_, heights_, capacity_, bound_, num_operations());
+    Scout scout(problem_, room_, heights_, capacity_, bound_, num_operations(), is_hasty_);
     best_rough_ = best_time();
     const bool may_have_cells =
         !is_fixed_ && !problem_.has_speeds() && problem_.num_bundles() == problem_.num_items();
@@ -91,7 +103,7 @@ class PipelineSearch {
     }
     const std::vector<GridRecipe> grids = find_grids(scout);
     if (cells && is_near(cells->time)) consider_cells(cells->guess);
-    consider_grids(grids, scout.is_hasty());
+    consider_grids(grids);
     if (!is_fixed_) consider_mixed(scout);
     if (best_.empty()) {  // no grid holds everything
       consider(equalized(search_kept_slots(problem_, 0, work_)), true);
@@ -137,7 +149,7 @@ class PipelineSearch {
       const Nanoseconds least = scout.least_time(size);
       if (best_time() <= least || best_rough_ <= least) continue;
       const std::vector<GridRecipe> recipes = scout.find_grids(size, best_time());
-      const std::ptrdiff_t num_proper = scout.is_hasty() && !is_paced() ? 1 : 2;
+      const std::ptrdiff_t num_proper = is_hasty_ && !is_paced() ? 1 : 2;
       all.insert(all.end(), recipes.begin(),
                  recipes.begin() + std::min(num_proper, std::ssize(recipes)));
       if (!recipes.empty()) best_rough_ = std::min(best_rough_, recipes.front().time);
@@ -146,11 +158,11 @@ class PipelineSearch {
     return all;
   }
 
-  void consider_grids(const std::vector<GridRecipe>& recipes, bool is_hasty) {
+  void consider_grids(const std::vector<GridRecipe>& recipes) {
     if (!recipes.empty()) best_size_ = recipes.front().size;
     // Which of them keeps a limit on activations, their time does not tell.
     const bool is_limited = problem_.options().max_activation_bytes > 0;
-    const std::size_t most = is_hasty && is_paced() ? 2 : recipes.size();
+    const std::size_t most = is_hasty_ && is_paced() ? 2 : recipes.size();
     for (std::size_t i = 0; i < recipes.size(); ++i) {
       const auto& [time, num_slots, size] = recipes[i];
       if ((i >= most || !is_near(time)) && !is_limited) break;
@@ -214,7 +226,7 @@ class PipelineSearch {
     }
     const std::vector<MixedRecipe> recipes =
         scout.find_mixed({problem_.sizes().front(), best_size_, best_size_ / 2}, far);
-    const std::size_t num_proper = scout.is_hasty() ? 1 : 3;
+    const std::size_t num_proper = is_hasty_ ? 1 : 3;
     for (std::size_t i = 0; i < std::min(num_proper, recipes.size()); ++i) {
       const auto& [time, limit, base] = recipes[i];
       if (time >= far) break;
@@ -304,6 +316,7 @@ class PipelineSearch {
   StepPlan trial_;
   std::int32_t multiple_;
   bool is_fixed_;
+  bool is_hasty_;
   Tokens capacity_;  // of a rank, for micro-batches of several items
   SlotHeights heights_;
   std::int32_t best_size_;                   // of grids

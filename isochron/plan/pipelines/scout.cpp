@@ -45,20 +45,10 @@ std::vector<Nanoseconds> slot_times(const Problem& problem, const DraftSlots& sl
   return times;
 }
 
-// Whether looking at everything would take more than about a hundredth of the step. What is kept
-// together has few ways to be planned.
-bool is_step_short(const Problem& problem, Nanoseconds bound) {
-  if (problem.num_bundles() != problem.num_items()) return false;
-  constexpr double to_begin = 2e6;
-  constexpr double for_an_item = 25e3;
-  return static_cast<double>(bound) < 100 * (to_begin + for_an_item * problem.num_items());
-}
-
 // None if what little of the question is in it, such as one very long sequence, makes the whole
 // take longer than the sample does.
 std::unique_ptr<Problem> alike_sample_of(const Problem& problem, const RankRoom& room,
                                          Nanoseconds bound) {
-  if (!is_step_short(problem, bound)) return nullptr;
   std::unique_ptr<Problem> sample = sample_of(problem);
   if (sample == nullptr) return nullptr;
   constexpr double much = 0.02;
@@ -70,10 +60,10 @@ std::unique_ptr<Problem> alike_sample_of(const Problem& problem, const RankRoom&
 }  // namespace
 
 Scout::Scout(const Problem& problem, const RankRoom& room, SlotHeights& heights, Tokens capacity,
-             Nanoseconds bound, std::int64_t work)
+             Nanoseconds bound, std::int64_t work, bool is_hasty)
     : problem_(problem),
-      is_hasty_(is_step_short(problem, bound)),
-      sample_(alike_sample_of(problem, room, bound)),
+      is_hasty_(is_hasty),
+      sample_(is_hasty ? alike_sample_of(problem, room, bound) : nullptr),
       ground_(sample_ ? *sample_ : problem),
       room_(room),
       heights_(heights),
@@ -186,7 +176,7 @@ std::vector<MixedRecipe> Scout::find_mixed(const std::set<std::int32_t>& bases,
     // Packing looks at items on many sizes: of very many a few limits are enough.
     const auto num_tables = static_cast<std::int64_t>(ground_.sizes().size());
     const std::int64_t max_limits = std::clamp<std::int64_t>(
-        (std::int64_t{1} << 26) / (num_tables * ground_.num_items()), 1, 10);
+        (std::int64_t{1} << 26) / (num_tables * ground_.num_items()), 1, is_hasty_ ? 5 : 10);
     Nanoseconds limit = bound_;
     for (std::int64_t i = 0; i < max_limits; ++i) {
       const DraftSlots slots = pack_slots(ground_, limit, base, PackCare::rough).slots;

@@ -46,12 +46,10 @@ class Scout {
  public:
   // `room` and `heights` are those of the question; micro-batches of several items hold no more
   // than `capacity` tokens a rank; no step is shorter than `bound`. A grid may take about `work`
-  // operations.
+  // operations. A hasty one looks at the likeliest alone.
   Scout(const Problem& problem, const RankRoom& room, SlotHeights& heights, Tokens capacity,
-        Nanoseconds bound, std::int64_t work);
+        Nanoseconds bound, std::int64_t work, bool is_hasty);
 
-  // The step is so short that only the likeliest is worth the time to look at it.
-  [[nodiscard]] bool is_hasty() const { return is_hasty_; }
   // Otherwise it looks at the question itself.
   [[nodiscard]] bool has_sample() const { return sample_ != nullptr; }
 
