@@ -42,7 +42,7 @@ bool is_hasty(const Problem& problem, Nanoseconds bound, std::int64_t work) {
   if (problem.num_bundles() != problem.num_items()) return false;
   if (work > 2 * default_effort(problem)) return false;
   constexpr double to_begin = 2e6;
-  constexpr double for_an_item = 25e3;
+  constexpr double for_an_item = 20e3;
   return static_cast<double>(bound) < 100 * (to_begin + for_an_item * problem.num_items());
 }
 
@@ -226,7 +226,7 @@ class PipelineSearch {
     }
     const std::vector<MixedRecipe> recipes =
         scout.find_mixed({problem_.sizes().front(), best_size_, best_size_ / 2}, far);
-    const std::size_t num_proper = is_hasty_ ? 1 : 3;
+    const std::size_t num_proper = scout.has_sample() ? 1 : 3;
     for (std::size_t i = 0; i < std::min(num_proper, recipes.size()); ++i) {
       const auto& [time, limit, base] = recipes[i];
       if (time >= far) break;
