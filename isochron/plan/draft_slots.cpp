@@ -8,6 +8,7 @@
 
 #include "isochron/balance/assignment.h"
 #include "isochron/plan/idle_cells.h"
+#include "isochron/simulate/chunk_cost.h"
 
 namespace isochron {
 
@@ -90,11 +91,17 @@ class Movable {
   std::map<std::int64_t, Offers> of_cell_;  // by the first rank
 };
 
-// Runs a group once its last member is free.
-void run(const Problem& problem, const DraftGroup& group, std::vector<Nanoseconds>& free_at) {
+// Runs a group for so long once its last member is free.
+void run(const DraftGroup& group, Nanoseconds time, std::vector<Nanoseconds>& free_at) {
   const auto first = free_at.begin() + group.ranks.first;
   const auto last = first + group.ranks.size;
-  std::fill(first, last, *std::max_element(first, last) + group_time(problem, group));
+  std::fill(first, last, *std::max_element(first, last) + time);
+}
+
+// The pass of a training step that is asked for.
+Nanoseconds pass_time(const Problem& problem, Nanoseconds time) {
+  if (problem.options().pass == Pass::train) return time;
+  return split_cost(time, problem.model().forward_share).forward;
 }
 
 }  // namespace
@@ -165,14 +172,14 @@ Nanoseconds slots_time(const Problem& problem, const DraftSlots& slots) {
 
 Nanoseconds step_time(const Problem& problem, const Draft& draft) {
   std::vector<Nanoseconds> free_at(static_cast<std::size_t>(problem.num_ranks()), 0);
-  for (const DraftGroup& group : draft.groups) run(problem, group, free_at);
+  for (const DraftGroup& group : draft.groups) run(group, group_time(problem, group), free_at);
   return *std::max_element(free_at.begin(), free_at.end());
 }
 
 std::vector<Nanoseconds> rank_times(const Problem& problem, const DraftSlots& slots) {
   std::vector<Nanoseconds> free_at(static_cast<std::size_t>(problem.num_ranks()), 0);
   for (const auto& slot : slots) {
-    for (const DraftGroup& group : slot) run(problem, group, free_at);
+    for (const DraftGroup& group : slot) run(group, group_time(problem, group), free_at);
   }
   return free_at;
 }
@@ -180,6 +187,19 @@ std::vector<Nanoseconds> rank_times(const Problem& problem, const DraftSlots& sl
 Nanoseconds step_time(const Problem& problem, const DraftSlots& slots) {
   const std::vector<Nanoseconds> times = rank_times(problem, slots);
   return *std::max_element(times.begin(), times.end());
+}
+
+Nanoseconds predicted_time(const Problem& problem, const DraftSlots& slots) {
+  std::vector<Nanoseconds> free_at(static_cast<std::size_t>(problem.num_ranks()), 0);
+  for (const auto& slot : slots) {
+    for (const DraftGroup& group : slot) {
+      run(group, pass_time(problem, group_time(problem, group)), free_at);
+    }
+    if (problem.options().sync == Sync::microbatch) {
+      std::fill(free_at.begin(), free_at.end(), *std::max_element(free_at.begin(), free_at.end()));
+    }
+  }
+  return *std::max_element(free_at.begin(), free_at.end());
 }
 
 namespace {

@@ -33,7 +33,11 @@ using DraftSlots = std::vector<std::vector<DraftGroup>>;
 [[nodiscard]] Nanoseconds step_time(const Problem& problem, const Draft& draft);
 [[nodiscard]] Nanoseconds step_time(const Problem& problem, const DraftSlots& slots);
 
-// The same of every rank.
+// What the simulator says of a step of one stage: in the pass and with the waiting that is asked
+// for. Forward passes round every micro-batch, so they may order two steps otherwise.
+[[nodiscard]] Nanoseconds predicted_time(const Problem& problem, const DraftSlots& slots);
+
+// When every rank is done, if groups start when their last member is free.
 [[nodiscard]] std::vector<Nanoseconds> rank_times(const Problem& problem, const DraftSlots& slots);
 
 // Makes every rank a member of exactly one group in every slot, in a number of slots that is a
