@@ -45,18 +45,11 @@ using DraftSlots = std::vector<std::vector<DraftGroup>>;
 // as there are any; what idles then is a placeholder, a group without items.
 void equalize(const Problem& problem, std::int32_t multiple, DraftSlots& slots);
 
+// Which group each rank is in, in one slot; -1: none.
+[[nodiscard]] std::vector<std::int32_t> groups_by_rank(const Problem& problem,
+                                                       const std::vector<DraftGroup>& slot);
+
 // Whether some rank runs nothing in some slot.
 [[nodiscard]] bool has_placeholder(const DraftSlots& slots);
-
-// For dynamic sizes: widens groups over placeholders beside them; what cannot be filled like that
-// runs on all ranks, one item after the other. False if that leaves a placeholder, breaks the
-// capacity, or gives a number of slots that `multiple` does not divide.
-[[nodiscard]] bool widen(const Problem& problem, std::int32_t multiple, DraftSlots& slots);
-
-// Cuts the ranks into groups of `size`, each of which holds an item in every slot, in the most
-// slots for which that is found; their number is a multiple of `multiple`. False if it is found for
-// none.
-[[nodiscard]] bool fill_groups(const Problem& problem, std::int32_t size, std::int32_t multiple,
-                               DraftSlots& slots);
 
 }  // namespace isochron

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "isochron/plan/bundles/bundle_partition.h"
+#include "isochron/plan/full_slots.h"
 #include "isochron/plan/least_areas.h"
 #include "isochron/plan/related_problems.h"
 #include "isochron/plan/steps/step_search.h"
@@ -50,8 +51,14 @@ class EqualSearch {
     DraftSlots slots = slots_of(problem_, draft);
     const auto count = static_cast<std::int32_t>(slots.size());
     equalize(problem_, 1, slots);
-    const Nanoseconds time = step_time(problem_, slots);
-    const bool is_short = problem_.options().short_ != Short::empty && has_placeholder(slots);
+    const auto time_of = [&](const DraftSlots& each) { return step_time(problem_, each); };
+    bool is_short = false;
+    if (problem_.options().short_ != Short::empty) {
+      auto full = find_full_slots(problem_, 1, slots, time_of);
+      is_short = !full;
+      if (full) slots = *std::move(full);
+    }
+    const Nanoseconds time = time_of(slots);
     if (std::pair(is_short, time) < std::pair(is_short_, least_)) {
       is_short_ = is_short;
       least_ = time;

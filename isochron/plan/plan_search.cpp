@@ -15,6 +15,7 @@
 #include "isochron/plan/bundles/kept_slots.h"
 #include "isochron/plan/equal_search.h"
 #include "isochron/plan/exact.h"
+#include "isochron/plan/full_slots.h"
 #include "isochron/plan/least_areas.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
 #include "isochron/plan/pipelines/pipeline_search.h"
@@ -128,14 +129,19 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
   const PipelineShape& shape = plan.topology.pipeline;
   const std::int32_t multiple = shape.virtual_ > 1 ? shape.group : 1;
   StepPlan trial = plan;
+  // Slower than all that keeps the rules, the less it breaks them the better.
+  const auto penalized = [](std::int64_t excess) {
+    return max_total_cost / 2 + std::min(excess, max_total_cost / 4);
+  };
   const auto time_of_equal = [&](const DraftSlots& filled) {
+    if (options.short_ != Short::empty && has_placeholder(filled)) {
+      return penalized(predicted_time(problem, filled));
+    }
     if (shape.stages == 1) return predicted_time(problem, filled);
     set_slots(problem, filled, trial);
     set_prediction(trial);
     const std::int64_t excess = memory_excess(trial);
-    // Slower than all that keep the limit, the less it is broken the better.
-    return excess == 0 ? trial.predicted_step_ns
-                       : max_total_cost / 2 + std::min(excess, max_total_cost / 4);
+    return excess == 0 ? trial.predicted_step_ns : penalized(excess);
   };
   const auto time = [&](const Draft& draft) {
     DraftSlots filled = slots_of(problem, draft);
@@ -199,8 +205,14 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanosecon
   const auto consider = [&](DraftSlots slots) {
     if (slots.empty()) return;
     slots = with_equal_counts(problem, std::move(slots), bound, effort);
-    const Nanoseconds time = predicted_time(problem, slots);
-    const bool is_short_here = problem.options().short_ == Short::error && has_placeholder(slots);
+    const auto time_of = [&](const DraftSlots& each) { return predicted_time(problem, each); };
+    bool is_short_here = false;
+    if (problem.options().short_ != Short::empty) {
+      auto full = find_full_slots(problem, 1, slots, time_of);
+      is_short_here = !full;
+      if (full) slots = *std::move(full);
+    }
+    const Nanoseconds time = time_of(slots);
     if (std::pair(is_short_here, time) >= std::pair(is_short, least_predicted)) return;
     is_short = is_short_here;
     least = slots_time(problem, slots);
@@ -321,10 +333,19 @@ bool are_static_sizes_tried(const StepPlan& plan, const Problem& problem) {
   return options.counts == Counts::free && options.keep_groups == KeepGroups::none;
 }
 
+// What the search finds, without placeholders where they are not wanted and can be avoided.
+DraftSlots search_full(const StepPlan& plan, const Problem& problem, std::int64_t effort,
+                       Nanoseconds& bound) {
+  DraftSlots slots = search(plan, problem, effort, bound);
+  if (plan.options.counts == Counts::free || plan.options.short_ == Short::empty) return slots;
+  auto full = find_full_slots(plan, problem, slots);
+  return full ? *std::move(full) : slots;
+}
+
 // What the search finds, polished.
 DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t effort,
                       Nanoseconds& bound) {
-  DraftSlots best = search(plan, problem, effort, bound);
+  DraftSlots best = search_full(plan, problem, effort, bound);
   best = polished(plan, problem, std::move(best), effort, bound_of_pass(plan, problem, bound));
   if (!are_static_sizes_tried(plan, problem)) return best;
   const bool is_pipeline = plan.topology.pipeline.stages > 1;
@@ -365,7 +386,7 @@ DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t
     if (is_beaten(fixed_bound) || (is_searched && is_near(fixed_bound))) continue;
     StepPlan same = plan;
     same.options = fixed->options();
-    DraftSlots slots = search(same, *fixed, effort, fixed_bound);
+    DraftSlots slots = search_full(same, *fixed, effort, fixed_bound);
     slots =
         polished(same, *fixed, std::move(slots), effort, bound_of_pass(plan, *fixed, fixed_bound));
     if (const auto found = score(slots); found < least) {
