@@ -49,9 +49,14 @@ class Annealing {
     Draft next;
     constexpr std::int64_t num_rounds = 3;  // each begins hot, from the best so far
     const std::int64_t length = std::max<std::int64_t>(1, num_trials / num_rounds);
-    for (std::int64_t trial = 0; trial < num_trials && best_time > bound; ++trial) {
-      const double cooled = static_cast<double>(trial % length) / static_cast<double>(length);
-      if (trial % length == 0) {
+    // Then what is beside the best, which a hot round leaves at once.
+    const std::int64_t num_hot = num_rounds * length;
+    const std::int64_t num_all = num_trials + num_trials / 8;
+    for (std::int64_t trial = 0; trial < num_all && best_time > bound; ++trial) {
+      const bool is_cold = trial >= num_hot;
+      const double cooled =
+          is_cold ? 1 : static_cast<double>(trial % length) / static_cast<double>(length);
+      if (is_cold ? trial == num_hot : trial % length == 0) {
         state = best;
         state_time = best_time;
       }

@@ -14,8 +14,8 @@ using DraftTime = std::function<Nanoseconds(const Draft& draft)>;
 // For batches of few items: changes the slots at random (what runs together, where, in which
 // order), keeps what is shorter and, less and less often, what is longer, and returns the best
 // slots met. They keep the capacity, the sizes and the bundles; everything else is up to `time`.
-// Never worse than `slots`. Ends at `bound` or after `num_trials` changes. At first a change that
-// costs `heat` of the time is kept with even odds.
+// Never worse than `slots`. Ends at `bound`, or after `num_trials` changes and an eighth as many
+// beside the best. At first a change that costs `heat` of the time is kept with even odds.
 [[nodiscard]] DraftSlots anneal(const Problem& problem, const DraftSlots& slots, Nanoseconds bound,
                                 double heat, std::int64_t num_trials, const DraftTime& time);
 

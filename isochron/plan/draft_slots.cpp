@@ -6,25 +6,12 @@
 #include <set>
 #include <tuple>
 
-#include "isochron/balance/assignment.h"
 #include "isochron/plan/idle_cells.h"
+#include "isochron/simulate/chunk_cost.h"
 
 namespace isochron {
 
 namespace {
-
-// Which group each rank is in, in one slot; -1: none.
-std::vector<std::int32_t> groups_by_rank(const Problem& problem,
-                                         const std::vector<DraftGroup>& slot) {
-  std::vector<std::int32_t> group_of(static_cast<std::size_t>(problem.num_ranks()), -1);
-  for (std::size_t g = 0; g < slot.size(); ++g) {
-    const auto first = static_cast<std::size_t>(slot[g].ranks.first);
-    for (std::size_t r = first; r < first + static_cast<std::size_t>(slot[g].ranks.size); ++r) {
-      group_of[r] = static_cast<std::int32_t>(g);
-    }
-  }
-  return group_of;
-}
 
 // Items that may leave a micro-batch which holds several, by what they cost on a cell.
 class Movable {
@@ -90,14 +77,32 @@ class Movable {
   std::map<std::int64_t, Offers> of_cell_;  // by the first rank
 };
 
-// Runs a group once its last member is free.
-void run(const Problem& problem, const DraftGroup& group, std::vector<Nanoseconds>& free_at) {
+// Runs a group for so long once its last member is free.
+void run(const DraftGroup& group, Nanoseconds time, std::vector<Nanoseconds>& free_at) {
   const auto first = free_at.begin() + group.ranks.first;
   const auto last = first + group.ranks.size;
-  std::fill(first, last, *std::max_element(first, last) + group_time(problem, group));
+  std::fill(first, last, *std::max_element(first, last) + time);
+}
+
+// The pass of a training step that is asked for.
+Nanoseconds pass_time(const Problem& problem, Nanoseconds time) {
+  if (problem.options().pass == Pass::train) return time;
+  return split_cost(time, problem.model().forward_share).forward;
 }
 
 }  // namespace
+
+std::vector<std::int32_t> groups_by_rank(const Problem& problem,
+                                         const std::vector<DraftGroup>& slot) {
+  std::vector<std::int32_t> group_of(static_cast<std::size_t>(problem.num_ranks()), -1);
+  for (std::size_t g = 0; g < slot.size(); ++g) {
+    const auto first = static_cast<std::size_t>(slot[g].ranks.first);
+    for (std::size_t r = first; r < first + static_cast<std::size_t>(slot[g].ranks.size); ++r) {
+      group_of[r] = static_cast<std::int32_t>(g);
+    }
+  }
+  return group_of;
+}
 
 DraftSlots slots_of(const Problem& problem, const Draft& draft) {
   std::vector<std::size_t> next(static_cast<std::size_t>(problem.num_ranks()), 0);
@@ -165,14 +170,14 @@ Nanoseconds slots_time(const Problem& problem, const DraftSlots& slots) {
 
 Nanoseconds step_time(const Problem& problem, const Draft& draft) {
   std::vector<Nanoseconds> free_at(static_cast<std::size_t>(problem.num_ranks()), 0);
-  for (const DraftGroup& group : draft.groups) run(problem, group, free_at);
+  for (const DraftGroup& group : draft.groups) run(group, group_time(problem, group), free_at);
   return *std::max_element(free_at.begin(), free_at.end());
 }
 
 std::vector<Nanoseconds> rank_times(const Problem& problem, const DraftSlots& slots) {
   std::vector<Nanoseconds> free_at(static_cast<std::size_t>(problem.num_ranks()), 0);
   for (const auto& slot : slots) {
-    for (const DraftGroup& group : slot) run(problem, group, free_at);
+    for (const DraftGroup& group : slot) run(group, group_time(problem, group), free_at);
   }
   return free_at;
 }
@@ -180,6 +185,19 @@ std::vector<Nanoseconds> rank_times(const Problem& problem, const DraftSlots& sl
 Nanoseconds step_time(const Problem& problem, const DraftSlots& slots) {
   const std::vector<Nanoseconds> times = rank_times(problem, slots);
   return *std::max_element(times.begin(), times.end());
+}
+
+Nanoseconds predicted_time(const Problem& problem, const DraftSlots& slots) {
+  std::vector<Nanoseconds> free_at(static_cast<std::size_t>(problem.num_ranks()), 0);
+  for (const auto& slot : slots) {
+    for (const DraftGroup& group : slot) {
+      run(group, pass_time(problem, group_time(problem, group)), free_at);
+    }
+    if (problem.options().sync == Sync::microbatch) {
+      std::fill(free_at.begin(), free_at.end(), *std::max_element(free_at.begin(), free_at.end()));
+    }
+  }
+  return *std::max_element(free_at.begin(), free_at.end());
 }
 
 namespace {
@@ -236,138 +254,6 @@ bool has_placeholder(const DraftSlots& slots) {
     return std::any_of(slot.begin(), slot.end(),
                        [](const DraftGroup& group) { return group.items.empty(); });
   });
-}
-
-bool widen(const Problem& problem, std::int32_t multiple, DraftSlots& slots) {
-  if (problem.options().keep_groups == KeepGroups::rank)
-    return false;  // all of a bundle would move
-  DraftSlots result;
-  std::vector<ItemId> rest;
-  for (auto& slot : slots) {
-    std::erase_if(slot, [](const DraftGroup& group) { return group.items.empty(); });
-    for (bool is_changed = !slot.empty(); is_changed;) {
-      is_changed = false;
-      const std::vector<std::int32_t> group_of = groups_by_rank(problem, slot);
-      for (std::size_t g = 0; g < slot.size() && !is_changed; ++g) {
-        DraftGroup& group = slot[g];
-        if (problem.is_alone(group.items.front())) continue;
-        for (const std::int32_t size : problem.sizes()) {
-          if (size <= group.ranks.size) continue;
-          const std::int64_t step = problem.first_step(size);
-          const std::int64_t first_start =
-              problem.is_aligned()
-                  ? group.ranks.first / step * step
-                  : std::max<std::int64_t>(0, group.ranks.first + group.ranks.size - size);
-          for (std::int64_t first = first_start;
-               first <= group.ranks.first && first + size <= problem.num_ranks(); first += step) {
-            const RankRange ranks{.first = first, .size = size};
-            Tokens tokens = 0;
-            bool is_small = true;
-            for (const ItemId item : group.items) {
-              tokens += problem.tokens(size, item);
-              is_small = is_small && problem.item_fits(size, item);
-            }
-            const auto begin = group_of.begin() + first;
-            const bool is_free = first + size >= group.ranks.first + group.ranks.size && is_small &&
-                                 tokens <= problem.capacity() * size &&
-                                 problem.price_of(ranks) >= 0 &&
-                                 std::all_of(begin, begin + size, [&](std::int32_t other) {
-                                   return other < 0 || other == static_cast<std::int32_t>(g);
-                                 });
-            if (!is_free) continue;
-            group.ranks = ranks;
-            is_changed = true;
-            break;
-          }
-          if (is_changed) break;
-        }
-      }
-    }
-    std::int64_t covered = 0;
-    for (const DraftGroup& group : slot) covered += group.ranks.size;
-    if (covered == problem.num_ranks()) {
-      result.push_back(std::move(slot));
-    } else {
-      for (const DraftGroup& group : slot)
-        rest.insert(rest.end(), group.items.begin(), group.items.end());
-    }
-  }
-  const std::int32_t all = problem.num_ranks();
-  if (!rest.empty() && problem.sizes().back() != all) return false;
-  const auto alone = [&](ItemId item) {
-    result.push_back({{.ranks = {.first = 0, .size = all}, .items = {item}}});
-    return problem.item_fits(all, item);
-  };
-  for (const ItemId item : rest) {
-    if (!alone(item)) return false;
-  }
-  while (static_cast<std::int32_t>(result.size()) % multiple != 0) {
-    DraftGroup* donor = nullptr;
-    for (auto& slot : result) {
-      for (DraftGroup& group : slot) {
-        if (group.items.size() >= 2) donor = &group;
-      }
-    }
-    if (donor == nullptr || problem.sizes().back() != all) return false;
-    const ItemId item = donor->items.back();
-    donor->items.pop_back();
-    if (!alone(item)) return false;
-  }
-  slots = std::move(result);
-  return true;
-}
-
-bool fill_groups(const Problem& problem, std::int32_t size, std::int32_t multiple,
-                 DraftSlots& slots) {
-  const std::int32_t num_cells = problem.num_ranks() / size;
-  if (problem.num_ranks() % size != 0) return false;
-  for (std::int64_t first = 0; first < problem.num_ranks(); first += size) {
-    if (problem.price_of({.first = first, .size = size}) < 0) return false;  // idles in every slot
-  }
-  if (problem.options().keep_groups == KeepGroups::rank && num_cells > 1) return false;
-  const PriceId price = problem.cheapest_price(size);
-  const auto count = static_cast<std::size_t>(problem.num_items());
-  std::vector<Nanoseconds> costs(count);
-  std::vector<Tokens> tokens(count);
-  std::vector<std::int32_t> sizes(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto item = static_cast<ItemId>(i);
-    if (!problem.item_fits(size, item)) return false;
-    costs[i] = problem.item_cost(price, item);
-    tokens[i] = std::min(problem.tokens(size, item), problem.capacity() * size);
-    sizes[i] = problem.num_sequences(item);
-  }
-  const std::int32_t most = problem.num_items() / num_cells / multiple * multiple;
-  for (std::int32_t m = most; m >= 1; m -= multiple) {
-    Limits limits{.capacity = problem.capacity() * size, .min_units = 1};
-    if (problem.options().max_sequences > 0) limits.max_size = problem.options().max_sequences;
-    const Assignment assignment = assign({.costs = costs, .tokens = tokens, .sizes = sizes},
-                                         m * num_cells, limits, RefineGoal::largest, std::nullopt);
-    if (!assignment.bin_of) continue;
-    std::vector<DraftGroup> groups(static_cast<std::size_t>(m * num_cells));
-    for (std::size_t i = 0; i < count; ++i) {
-      groups[static_cast<std::size_t>((*assignment.bin_of)[i])].items.push_back(
-          static_cast<ItemId>(i));
-    }
-    // Those of a slot take equally long; within a slot the order of ranks alternates, so that the
-    // sums of the ranks stay even.
-    std::vector<std::pair<Nanoseconds, std::size_t>> order;
-    for (std::size_t g = 0; g < groups.size(); ++g) {
-      groups[g].ranks = {.first = 0, .size = size};
-      order.emplace_back(-group_time(problem, groups[g]), g);
-    }
-    std::sort(order.begin(), order.end());
-    slots.assign(static_cast<std::size_t>(m), {});
-    for (std::size_t k = 0; k < order.size(); ++k) {
-      const auto slot = k / static_cast<std::size_t>(num_cells);
-      const auto place = static_cast<std::int64_t>(k % static_cast<std::size_t>(num_cells));
-      DraftGroup& group = groups[order[k].second];
-      group.ranks.first = (slot % 2 == 0 ? place : num_cells - 1 - place) * size;
-      slots[slot].push_back(std::move(group));
-    }
-    return true;
-  }
-  return false;
 }
 
 }  // namespace isochron

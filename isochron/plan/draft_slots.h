@@ -33,7 +33,11 @@ using DraftSlots = std::vector<std::vector<DraftGroup>>;
 [[nodiscard]] Nanoseconds step_time(const Problem& problem, const Draft& draft);
 [[nodiscard]] Nanoseconds step_time(const Problem& problem, const DraftSlots& slots);
 
-// The same of every rank.
+// What the simulator says of a step of one stage: in the pass and with the waiting that is asked
+// for. Forward passes round every micro-batch, so they may order two steps otherwise.
+[[nodiscard]] Nanoseconds predicted_time(const Problem& problem, const DraftSlots& slots);
+
+// When every rank is done, if groups start when their last member is free.
 [[nodiscard]] std::vector<Nanoseconds> rank_times(const Problem& problem, const DraftSlots& slots);
 
 // Makes every rank a member of exactly one group in every slot, in a number of slots that is a
@@ -41,18 +45,11 @@ using DraftSlots = std::vector<std::vector<DraftGroup>>;
 // as there are any; what idles then is a placeholder, a group without items.
 void equalize(const Problem& problem, std::int32_t multiple, DraftSlots& slots);
 
+// Which group each rank is in, in one slot; -1: none.
+[[nodiscard]] std::vector<std::int32_t> groups_by_rank(const Problem& problem,
+                                                       const std::vector<DraftGroup>& slot);
+
 // Whether some rank runs nothing in some slot.
 [[nodiscard]] bool has_placeholder(const DraftSlots& slots);
-
-// For dynamic sizes: widens groups over placeholders beside them; what cannot be filled like that
-// runs on all ranks, one item after the other. False if that leaves a placeholder, breaks the
-// capacity, or gives a number of slots that `multiple` does not divide.
-[[nodiscard]] bool widen(const Problem& problem, std::int32_t multiple, DraftSlots& slots);
-
-// Cuts the ranks into groups of `size`, each of which holds an item in every slot, in the most
-// slots for which that is found; their number is a multiple of `multiple`. False if it is found for
-// none.
-[[nodiscard]] bool fill_groups(const Problem& problem, std::int32_t size, std::int32_t multiple,
-                               DraftSlots& slots);
 
 }  // namespace isochron

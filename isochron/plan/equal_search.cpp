@@ -1,40 +1,103 @@
 // Equal counts out of free ones: the search is told how many micro-batches every rank will pay for,
 // and what falls short of that number is split.
+//
+// Where that takes sequences from where they are best, there are too few of them: then each has a
+// micro-batch of its own, which leaves nothing to split, or all groups are of one size, which are
+// full in every slot.
 
 #include "isochron/plan/equal_search.h"
 
 #include <algorithm>
 #include <limits>
+#include <memory>
+#include <utility>
 
 #include "isochron/plan/bundles/bundle_partition.h"
+#include "isochron/plan/full_slots.h"
+#include "isochron/plan/least_areas.h"
+#include "isochron/plan/related_problems.h"
 #include "isochron/plan/steps/step_search.h"
 
 namespace isochron {
 
-DraftSlots search_equal_step(const Problem& problem, Nanoseconds bound, std::int64_t work) {
-  DraftSlots best;
-  Nanoseconds best_time = std::numeric_limits<Nanoseconds>::max();
-  const auto consider = [&](const Draft& draft) {
-    DraftSlots slots = slots_of(problem, draft);
+namespace {
+
+class EqualSearch {
+ public:
+  EqualSearch(const Problem& problem, Nanoseconds bound, std::int64_t work)
+      : problem_(problem), bound_(bound), work_(work) {}
+
+  DraftSlots run() {
+    if (has_nested_bundles(problem_)) {
+      const auto dealt =
+          search_partition(problem_, bound_, work_ / 4, BlockPacker::Ranks::keep_groups);
+      if (dealt) consider(*dealt);
+    }
+    const std::int32_t most = consider(search_step(problem_, bound_, work_));
+    // Fewer micro-batches cost less and leave less room to balance.
+    for (std::int32_t count = most; count >= std::max(1, most - 2); --count) {
+      consider(search_step(problem_, bound_, work_ / 4, count));
+    }
+    if (problem_.options().keep_groups == KeepGroups::none && least_ > bound_ + bound_ / 100) {
+      try_apart(problem_);
+      try_static_sizes();
+    }
+    return std::move(best_);
+  }
+
+ private:
+  // How many slots the draft has.
+  std::int32_t consider(const Draft& draft) {
+    DraftSlots slots = slots_of(problem_, draft);
     const auto count = static_cast<std::int32_t>(slots.size());
-    equalize(problem, 1, slots);
-    const Nanoseconds time = step_time(problem, slots);
-    if (time < best_time) {
-      best_time = time;
-      best = std::move(slots);
+    equalize(problem_, 1, slots);
+    const auto time_of = [&](const DraftSlots& each) { return step_time(problem_, each); };
+    bool is_short = false;
+    if (problem_.options().short_ != Short::empty) {
+      auto full = find_full_slots(problem_, 1, slots, time_of);
+      is_short = !full;
+      if (full) slots = *std::move(full);
+    }
+    const Nanoseconds time = time_of(slots);
+    if (std::pair(is_short, time) < std::pair(is_short_, least_)) {
+      is_short_ = is_short;
+      least_ = time;
+      best_ = std::move(slots);
     }
     return count;
-  };
-  if (has_nested_bundles(problem)) {
-    const auto dealt = search_partition(problem, bound, work / 4, BlockPacker::Ranks::keep_groups);
-    if (dealt) consider(*dealt);
   }
-  const std::int32_t most = consider(search_step(problem, bound, work));
-  // Fewer micro-batches cost less and leave less room to balance.
-  for (std::int32_t count = most; count >= std::max(1, most - 2); --count) {
-    consider(search_step(problem, bound, work / 4, count));
+
+  // A micro-batch for every sequence.
+  void try_apart(const Problem& problem) {
+    if (problem.options().max_sequences == 1) return;
+    const auto apart = with_single_sequences(problem);
+    consider(search_step(*apart, bound_, work_ / 4));
   }
-  return best;
+
+  void try_static_sizes() {
+    if (problem_.sizes().size() == 1) return;
+    const LeastAreas areas(problem_);
+    for (const std::int32_t size : problem_.sizes()) {
+      if (!holds_all(problem_, size) || areas.exceed(size, least_)) continue;
+      const auto fixed = with_static_size(problem_, size);
+      if (fixed == nullptr) continue;
+      consider(search_step(*fixed, bound_, work_ / 4));
+      try_apart(*fixed);
+    }
+  }
+
+  const Problem& problem_;
+  Nanoseconds bound_;
+  std::int64_t work_;
+  DraftSlots best_;
+  Nanoseconds least_ = std::numeric_limits<Nanoseconds>::max();
+  bool is_short_ = true;  // the best has placeholders where there may be none
+};
+
+}  // namespace
+
+DraftSlots search_equal_step(const Problem& problem, Nanoseconds bound, std::int64_t work) {
+  return EqualSearch(problem, bound, work).run();
 }
 
 }  // namespace isochron

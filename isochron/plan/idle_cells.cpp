@@ -1,7 +1,8 @@
 // A rank that has several items in one of its own micro-batches splits that: it does the same work.
-// The dearest one leaves, so that others can have the cheap ones. What idles then gets the cheapest
-// items of all, the dearest of them on the rank that is done
-// first; in the last of its slots that idles, where few groups wait for it.
+// The dearest one leaves, so that others can have the cheap ones. A wide group whose ranks all idle
+// in some slot splits likewise, at the price of its latency. What idles then gets the cheapest
+// items of all, the dearest of them on the rank that is done first; in the last of its slots that
+// idles, where few groups wait for it.
 
 #include "isochron/plan/idle_cells.h"
 
@@ -72,6 +73,35 @@ class IdleFill {
     add(std::move(fresh));
   }
 
+  void split_wide() {
+    std::vector<DraftGroup*> wide;
+    for (auto& slot : slots_) {
+      for (DraftGroup& group : slot) {
+        if (group.ranks.size > size_ && group.items.size() > 1) wide.push_back(&group);
+      }
+    }
+    std::stable_sort(wide.begin(), wide.end(), [](const DraftGroup* a, const DraftGroup* b) {
+      return a->ranks.size > b->ranks.size;
+    });
+    std::vector<std::pair<std::size_t, DraftGroup>> fresh;
+    for (DraftGroup* group : wide) {
+      std::vector<std::size_t> left = common_slots(group->ranks);
+      while (group->items.size() > 1 && !left.empty()) {
+        const auto item = std::find_if(group->items.begin(), group->items.end(), [&](ItemId each) {
+          return problem_.item_fits(size_, each);
+        });
+        if (item == group->items.end()) break;  // none of them has to leave
+        fresh.push_back({left.back(), {.ranks = group->ranks, .items = {*item}}});
+        group->items.erase(item);
+        for (auto cell = first_cell(group->ranks); cell != last_cell(group->ranks); ++cell) {
+          std::erase(cell->second, left.back());
+        }
+        left.pop_back();
+      }
+    }
+    add(std::move(fresh));
+  }
+
   void move_cheapest() {
     std::size_t num_idle = 0;
     for (const auto& [first, left] : idle_) num_idle += left.size();
@@ -126,6 +156,30 @@ class IdleFill {
     return problem_.item_cost(problem_.cheapest_price(size_), item);
   }
 
+  using Idle = std::map<std::int64_t, std::vector<std::size_t>>;
+
+  // The cells of these ranks that idle in some slot.
+  Idle::iterator first_cell(RankRange ranks) { return idle_.lower_bound(ranks.first); }
+  Idle::iterator last_cell(RankRange ranks) { return idle_.lower_bound(ranks.first + ranks.size); }
+
+  // Slots in which all cells of these ranks idle.
+  std::vector<std::size_t> common_slots(RankRange ranks) {
+    std::vector<std::size_t> common;
+    std::int64_t covered = 0;
+    for (auto cell = first_cell(ranks); cell != last_cell(ranks); ++cell) {
+      if (covered == 0) {
+        common = cell->second;
+      } else {
+        std::erase_if(common, [&](std::size_t slot) {
+          return !std::binary_search(cell->second.begin(), cell->second.end(), slot);
+        });
+      }
+      covered += size_;
+    }
+    if (covered != ranks.size) common.clear();
+    return common;
+  }
+
   void add(std::vector<std::pair<std::size_t, DraftGroup>> fresh) {
     for (auto& [slot, group] : fresh) slots_[slot].push_back(std::move(group));
   }
@@ -133,7 +187,7 @@ class IdleFill {
   const Problem& problem_;
   DraftSlots& slots_;
   std::int32_t size_;
-  std::map<std::int64_t, std::vector<std::size_t>> idle_;  // slots, by the first rank of a cell
+  Idle idle_;  // slots, ascending, by the first rank of a cell
 };
 
 }  // namespace
@@ -141,6 +195,7 @@ class IdleFill {
 void fill_idle_cells(const Problem& problem, DraftSlots& slots) {
   IdleFill fill(problem, slots);
   fill.split_own();
+  fill.split_wide();
   fill.move_cheapest();
 }
 

@@ -15,6 +15,7 @@
 #include "isochron/plan/deal.h"
 #include "isochron/plan/default_effort.h"
 #include "isochron/plan/draft_slots.h"
+#include "isochron/plan/full_slots.h"
 #include "isochron/plan/plan_memory.h"
 #include "isochron/plan/plan_search.h"
 #include "isochron/plan/plan_slots.h"
@@ -124,20 +125,15 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
     if (plan.options.counts == Counts::equal && plan.options.short_ != Short::empty &&
         has_placeholder(slots)) {
       is_short = true;
-      const bool is_fixed = context_mode(plan.options.context).kind == ContextMode::Kind::fixed;
-      const PipelineShape& shape = topology.pipeline;
-      const std::int32_t multiple = shape.virtual_ > 1 ? shape.group : 1;
-      const bool is_filled =
-          (!is_fixed && widen(problem, multiple, slots)) ||
-          fill_groups(problem, is_fixed ? problem.sizes().front() : problem.sizes().back(),
-                      multiple, slots);
-      if (!is_filled) {
+      auto full = find_full_slots(plan, problem, std::move(slots));
+      if (!full) {
         reason = fmt::format(
             "{} {} cannot fill equally many slots on {} ranks without placeholders",
             num_units(plan), plan.options.keep_groups == KeepGroups::none ? "sequences" : "groups",
             topology.ranks);
         return false;
       }
+      slots = *std::move(full);
     }
     set_slots(problem, slots, plan);
     set_prediction(plan);

@@ -2,8 +2,6 @@
 
 #include "isochron/plan/plan_search.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -17,11 +15,13 @@
 #include "isochron/plan/bundles/kept_slots.h"
 #include "isochron/plan/equal_search.h"
 #include "isochron/plan/exact.h"
+#include "isochron/plan/full_slots.h"
 #include "isochron/plan/least_areas.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
 #include "isochron/plan/pipelines/pipeline_search.h"
 #include "isochron/plan/plan_memory.h"
 #include "isochron/plan/plan_slots.h"
+#include "isochron/plan/related_problems.h"
 #include "isochron/plan/slots/paced_slots.h"
 #include "isochron/plan/slots/slot_search.h"
 #include "isochron/plan/steps/nested_step.h"
@@ -31,6 +31,11 @@ namespace isochron {
 
 namespace {
 
+// The first, unless the second is predicted to end earlier.
+DraftSlots earlier_of(const Problem& problem, DraftSlots first, DraftSlots second) {
+  return predicted_time(problem, second) < predicted_time(problem, first) ? second : first;
+}
+
 // A bound of the training pass as one of the pass at hand.
 Nanoseconds bound_of_pass(const StepPlan& plan, const Problem& problem, Nanoseconds bound) {
   // Those of several stages are of the pass already.
@@ -39,31 +44,6 @@ Nanoseconds bound_of_pass(const StepPlan& plan, const Problem& problem, Nanoseco
   const double forward = plan.cost.forward_share * static_cast<double>(bound);
   const double rounding = 1 + 0.5 * problem.num_items() + forward * 1e-12;
   return std::max<Nanoseconds>(0, static_cast<Nanoseconds>(forward - rounding));
-}
-
-// What stands alone in one question does in another that differs in its options.
-void copy_alone(const Problem& from, Problem& to) {
-  for (ItemId item = 0; item < from.num_items(); ++item) {
-    if (from.is_alone(item)) to.set_alone(item, from.alone_size());
-  }
-}
-
-// The same question with aligned groups: what answers it answers dynamic:any too.
-std::unique_ptr<Problem> find_aligned(const Problem& problem) {
-  if (problem.is_aligned()) return nullptr;
-  PlanOptions options = problem.options();
-  options.context = "dynamic";
-  auto aligned =
-      std::make_unique<Problem>(problem.work(), problem.topology(), problem.model(), options);
-  copy_alone(problem, *aligned);
-  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
-    const auto sizes = aligned->sizes();
-    if (std::none_of(sizes.begin(), sizes.end(),
-                     [&](std::int32_t size) { return aligned->fits(size, bundle); })) {
-      return nullptr;
-    }
-  }
-  return aligned;
 }
 
 Draft search_nested_step(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
@@ -118,6 +98,12 @@ Nanoseconds kept_bound(const Problem& problem, Nanoseconds low, Nanoseconds time
   return has_nested_bundles(problem) ? bundle_bound(problem, low, time) : low;
 }
 
+// A bound on steps with equal counts, before a search.
+Nanoseconds least_equal_step(const Problem& problem) {
+  const Nanoseconds low = std::max(equal_step_bound(problem), equal_count_bound(problem));
+  return kept_bound(problem, block_bound(problem, low));
+}
+
 bool is_polished(const Problem& problem) {
   constexpr std::int32_t max_items = 24;
   constexpr std::int32_t max_ranks_here = 64;
@@ -132,21 +118,23 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
   const PipelineShape& shape = plan.topology.pipeline;
   const std::int32_t multiple = shape.virtual_ > 1 ? shape.group : 1;
   StepPlan trial = plan;
+  // Slower than all that keeps the rules, the less it breaks them the better.
+  const auto penalized = [](std::int64_t excess) {
+    return max_total_cost / 2 + std::min(excess, max_total_cost / 4);
+  };
   const auto time_of_equal = [&](const DraftSlots& filled) {
-    if (shape.stages == 1) {
-      return options.sync == Sync::microbatch ? slots_time(problem, filled)
-                                              : step_time(problem, filled);
+    if (options.short_ != Short::empty && has_placeholder(filled)) {
+      return penalized(predicted_time(problem, filled));
     }
+    if (shape.stages == 1) return predicted_time(problem, filled);
     set_slots(problem, filled, trial);
     set_prediction(trial);
     const std::int64_t excess = memory_excess(trial);
-    // Slower than all that keep the limit, the less it is broken the better.
-    return excess == 0 ? trial.predicted_step_ns
-                       : max_total_cost / 2 + std::min(excess, max_total_cost / 4);
+    return excess == 0 ? trial.predicted_step_ns : penalized(excess);
   };
   const auto time = [&](const Draft& draft) {
-    if (options.counts == Counts::free) return step_time(problem, draft);
     DraftSlots filled = slots_of(problem, draft);
+    if (options.counts == Counts::free) return predicted_time(problem, filled);
     equalize(problem, multiple, filled);
     return time_of_equal(filled);
   };
@@ -172,37 +160,27 @@ DraftSlots with_equal_counts(const Problem& problem, DraftSlots slots, Nanosecon
     return slots;
   }
   // Ranks that idle got what does not suit them: micro-batches of one sequence leave them alone.
-  PlanOptions single = problem.options();
-  single.max_sequences = 1;
-  Problem apart(problem.work(), problem.topology(), problem.model(), single);
-  copy_alone(problem, apart);
-  DraftSlots other = search_slots(apart, bound, effort).slots;
+  DraftSlots other = search_slots(*with_single_sequences(problem), bound, effort).slots;
   equalize(problem, 1, other);
   return slots_time(problem, other) < after ? other : slots;
 }
 
-// The same question without its smallest groups, where micro-batches cost so much that larger ones,
-// which pack their tokens better, may be worth the traffic.
-std::unique_ptr<Problem> find_coarser(const Problem& problem) {
-  const auto sizes = problem.sizes();
-  if (!problem.is_aligned() || sizes.size() < 2) return nullptr;
-  PlanOptions options = problem.options();
-  options.min_context_size = sizes[1];
-  auto coarser =
-      std::make_unique<Problem>(problem.work(), problem.topology(), problem.model(), options);
-  copy_alone(problem, *coarser);
-  double area = 0;
-  double tokens = 0;
-  for (ItemId item = 0; item < problem.num_items(); ++item) {
-    const auto size =
-        std::find_if(coarser->sizes().begin(), coarser->sizes().end(),
-                     [&](std::int32_t each) { return coarser->item_fits(each, item); });
-    if (size == coarser->sizes().end()) return nullptr;
-    area += static_cast<double>(coarser->item_cost(coarser->cheapest_price(*size), item)) * *size;
-    tokens += static_cast<double>(coarser->tokens(*size, item));
+DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanoseconds bound,
+                         std::int64_t effort);
+
+// All that aligned groups alone would get: any size, which begins with that, is never slower.
+DraftSlots search_aligned(const StepPlan& plan, const Problem& aligned, Nanoseconds bound,
+                          std::int64_t effort) {
+  StepPlan same = plan;
+  same.options = aligned.options();
+  auto exact = find_exact_slots(aligned);
+  if (exact) {
+    equalize(aligned, 1, exact->slots);
+    bound = exact->time;
   }
-  const double full = area * static_cast<double>(problem.capacity()) / tokens;
-  return static_cast<double>(problem.microbatch()) * 16 > full ? std::move(coarser) : nullptr;
+  return polished(same, aligned,
+                  exact ? std::move(exact->slots) : search_synced(same, aligned, bound, effort),
+                  effort, bound_of_pass(same, aligned, bound));
 }
 
 // A step in which all ranks wait for each other after every slot.
@@ -210,31 +188,31 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanosecon
                          std::int64_t effort) {
   const bool is_kept = problem.options().keep_groups == KeepGroups::rank;
   DraftSlots best;
-  Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
+  Nanoseconds least = std::numeric_limits<Nanoseconds>::max();  // of training
+  Nanoseconds least_predicted = std::numeric_limits<Nanoseconds>::max();
   bool is_short = true;  // has placeholders where they are an error
   const auto consider = [&](DraftSlots slots) {
     if (slots.empty()) return;
     slots = with_equal_counts(problem, std::move(slots), bound, effort);
-    const Nanoseconds time = slots_time(problem, slots);
-    const bool is_short_here = problem.options().short_ == Short::error && has_placeholder(slots);
-    if (std::pair(is_short_here, time) >= std::pair(is_short, least)) return;
+    const auto time_of = [&](const DraftSlots& each) { return predicted_time(problem, each); };
+    bool is_short_here = false;
+    if (problem.options().short_ != Short::empty) {
+      auto full = find_full_slots(problem, 1, slots, time_of);
+      is_short_here = !full;
+      if (full) slots = *std::move(full);
+    }
+    const Nanoseconds time = time_of(slots);
+    if (std::pair(is_short_here, time) >= std::pair(is_short, least_predicted)) return;
     is_short = is_short_here;
-    least = time;
+    least = slots_time(problem, slots);
+    least_predicted = time;
     best = std::move(slots);
   };
   const auto aligned = find_aligned(problem);
   if (aligned) {
-    // All that aligned groups alone would get: any size is never slower.
-    StepPlan same = plan;
-    same.options = aligned->options();
-    if (auto exact = find_exact_slots(*aligned)) {
-      consider(std::move(exact->slots));
-    } else {
-      // With slow ranks the search aims at its bound.
-      const Nanoseconds aim = problem.has_speeds() ? slot_bound(*aligned) : bound;
-      consider(polished(same, *aligned, search_synced(same, *aligned, aim, effort), effort,
-                        bound_of_pass(plan, problem, aim)));
-    }
+    // With slow ranks the search aims at its bound.
+    consider(search_aligned(plan, *aligned, problem.has_speeds() ? slot_bound(*aligned) : bound,
+                            effort));
   }
   if (is_kept || problem.has_speeds()) {
     consider(search_kept_slots(problem, bound, effort));  // every rank has its own pace, or its own
@@ -273,7 +251,9 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
     CostModel without_slots = plan.cost;
     without_slots.microbatch_ns = 0;
     Problem same(problem.work(), problem.topology(), without_slots, options);
-    copy_alone(problem, same);
+    for (ItemId item = 0; item < problem.num_items(); ++item) {
+      if (problem.is_alone(item)) same.set_alone(item, problem.alone_size());
+    }
     const Nanoseconds work = block_bound(same, step_bound(same));
     bound = pipeline_bound(problem, room, work);
     DraftSlots slots = search_pipeline(problem, plan, room, bound, effort);
@@ -285,7 +265,13 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
     if (auto exact = find_exact_slots(problem)) {
       bound = exact->time;
       equalize(problem, 1, exact->slots);
-      return exact->slots;
+      // The best of training may be a nanosecond behind in a forward pass, which rounds.
+      const auto aligned = options.pass == Pass::forward ? find_aligned(problem) : nullptr;
+      if (!aligned) return exact->slots;
+      const Nanoseconds aim = kept_bound(*aligned, slot_bound(*aligned));
+      DraftSlots slots = search_aligned(plan, *aligned, aim, effort);
+      equalize(problem, 1, slots);
+      return earlier_of(problem, std::move(exact->slots), std::move(slots));
     }
     bound = kept_bound(problem, slot_bound(problem));
     DraftSlots slots = search_synced(plan, problem, bound, effort);
@@ -304,24 +290,19 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
     const bool is_exact_better = exact && exact->draft.time < found.time;
     return slots_of(problem, is_exact_better ? exact->draft : found);
   }
-  bound = block_bound(problem, std::max(equal_step_bound(problem), equal_count_bound(problem)));
-  bound = kept_bound(problem, bound);
+  bound = least_equal_step(problem);
   DraftSlots slots = search_equal_step(problem, bound, effort);
   if (const auto aligned = find_aligned(problem)) {
-    DraftSlots nested = search_equal_step(*aligned, bound, effort);
-    if (step_time(problem, nested) < step_time(problem, slots)) slots = std::move(nested);
+    // All that aligned groups alone would get: any size is never slower.
+    StepPlan same = plan;
+    same.options = aligned->options();
+    const Nanoseconds aim = least_equal_step(*aligned);
+    DraftSlots nested = polished(same, *aligned, search_equal_step(*aligned, aim, effort), effort,
+                                 bound_of_pass(plan, problem, aim));
+    slots = earlier_of(problem, std::move(slots), std::move(nested));
   }
   bound = kept_bound(problem, bound, step_time(problem, slots));
   return slots;
-}
-
-// Whether groups of one size hold everything.
-bool holds_all(const Problem& problem, std::int32_t size) {
-  if (problem.num_ranks() % size != 0) return false;
-  for (ItemId item = 0; item < problem.num_items(); ++item) {
-    if (!problem.item_fits(size, item)) return false;
-  }
-  return true;
 }
 
 bool has_one_size(const DraftSlots& slots, std::int32_t size) {
@@ -329,22 +310,6 @@ bool has_one_size(const DraftSlots& slots, std::int32_t size) {
     return std::all_of(slot.begin(), slot.end(),
                        [&](const DraftGroup& group) { return group.ranks.size == size; });
   });
-}
-
-// The same question on groups of one size, which hold everything; none if the costs do not admit
-// them.
-std::unique_ptr<Problem> with_static_size(const StepPlan& plan, const Problem& problem,
-                                          std::int32_t size) {
-  PlanOptions options = plan.options;
-  options.context = fmt::format("static:{}", size);
-  options.min_context_size = 1;
-  options.max_context_size = 0;
-  if (options.oversize == Oversize::widen) options.oversize = Oversize::error;
-  auto fixed = std::make_unique<Problem>(problem.work(), problem.topology(), plan.cost, options);
-  for (ItemId item = 0; item < problem.num_items(); ++item) {
-    if (problem.is_alone(item)) fixed->set_alone(item, size);
-  }
-  return fixed->sizes().empty() ? nullptr : std::move(fixed);
 }
 
 // Whether static sizes are worth a search of their own beside that of groups of any size. In
@@ -358,10 +323,19 @@ bool are_static_sizes_tried(const StepPlan& plan, const Problem& problem) {
   return options.counts == Counts::free && options.keep_groups == KeepGroups::none;
 }
 
+// What the search finds, without placeholders where they are not wanted and can be avoided.
+DraftSlots search_full(const StepPlan& plan, const Problem& problem, std::int64_t effort,
+                       Nanoseconds& bound) {
+  DraftSlots slots = search(plan, problem, effort, bound);
+  if (plan.options.counts == Counts::free || plan.options.short_ == Short::empty) return slots;
+  auto full = find_full_slots(plan, problem, slots);
+  return full ? *std::move(full) : slots;
+}
+
 // What the search finds, polished.
 DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t effort,
                       Nanoseconds& bound) {
-  DraftSlots best = search(plan, problem, effort, bound);
+  DraftSlots best = search_full(plan, problem, effort, bound);
   best = polished(plan, problem, std::move(best), effort, bound_of_pass(plan, problem, bound));
   if (!are_static_sizes_tried(plan, problem)) return best;
   const bool is_pipeline = plan.topology.pipeline.stages > 1;
@@ -382,24 +356,28 @@ DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t
     if (least.first < 0) least = score(best);
     return least.first == 0 && least.second <= bound_of_pass(plan, problem, bound_here);
   };
+  const auto is_near = [&](Nanoseconds bound_here) {
+    return time <= bound_here + (bound_here >> 13);
+  };
   const bool has_limit = plan.options.max_activation_bytes > 0;
   const LeastAreas areas(problem);
   for (const std::int32_t size : problem.sizes()) {
     if (!holds_all(problem, size)) continue;
-    if (!is_pipeline && !has_limit) {
-      // The search has been there: cells alone are where it begins. Annealing goes its own way.
-      const bool is_searched = size == problem.sizes().front() && has_one_size(best, size);
-      if (is_searched && !is_polished(problem)) continue;
-      if (areas.exceed(size, time)) continue;
-    }
-    const auto fixed = with_static_size(plan, problem, size);
+    const bool is_free = !is_pipeline && !has_limit;
+    // The search has been there: cells alone are where it begins. Annealing goes its own way, and
+    // so does a search that is far from its bound.
+    const bool is_searched = is_free && !is_polished(problem) && size == problem.sizes().front() &&
+                             has_one_size(best, size);
+    if (is_searched && is_near(bound)) continue;
+    if (is_free && areas.exceed(size, time)) continue;
+    const auto fixed = with_static_size(problem, size);
     if (fixed == nullptr) continue;
     Nanoseconds fixed_bound =
         is_pipeline ? pipeline_bound(*fixed, rank_room_of(*fixed)) : step_bound(*fixed);
-    if (is_beaten(fixed_bound)) continue;
+    if (is_beaten(fixed_bound) || (is_searched && is_near(fixed_bound))) continue;
     StepPlan same = plan;
     same.options = fixed->options();
-    DraftSlots slots = search(same, *fixed, effort, fixed_bound);
+    DraftSlots slots = search_full(same, *fixed, effort, fixed_bound);
     slots =
         polished(same, *fixed, std::move(slots), effort, bound_of_pass(plan, *fixed, fixed_bound));
     if (const auto found = score(slots); found < least) {
@@ -418,11 +396,8 @@ FoundSlots search_plan(const StepPlan& plan, const Problem& problem, std::int64_
   if (plan.options.max_activation_bytes > 0 && plan.topology.pipeline.stages > 1) {
     StepPlan unlimited = plan;
     unlimited.options.max_activation_bytes = 0;
-    Problem same(problem.work(), problem.topology(), plan.cost, unlimited.options);
-    for (ItemId item = 0; item < problem.num_items(); ++item) {
-      if (problem.is_alone(item)) same.set_alone(item, problem.sizes().back());
-    }
-    found.slots = best_slots(unlimited, same, effort, found.bound);
+    const auto same = with_options(problem, unlimited.options);
+    found.slots = best_slots(unlimited, *same, effort, found.bound);
     unlimited.options = plan.options;
     set_slots(problem, found.slots, unlimited);
     set_prediction(unlimited);

@@ -40,6 +40,16 @@ TEST(IdleCells, ARankSplitsItsOwnMicrobatchFirst) {
   EXPECT_EQ(step_time(problem, slots), 100);
 }
 
+// A pair runs two sequences, which fit one rank, and idles where the others run a second one. It
+// runs its own apart; a rank that took one of them would run it alone, for 60.
+TEST(IdleCells, AWideGroupSplitsIntoASlotInWhichAllOfItsRanksIdle) {
+  const Problem problem = problem_of({60, 60, 30, 30}, 3);
+  DraftSlots slots = {{on(0, 2, {0, 1}), on(2, 1, {2})}, {on(2, 1, {3})}};
+  fill_idle_cells(problem, slots);
+  EXPECT_TRUE(idle_cells(problem, slots).empty());
+  EXPECT_EQ(step_time(problem, slots), 80);
+}
+
 // Two ranks idle once, one of them after 90 tokens and one after 20. Of the third, that of 5 goes
 // to the late one and that of 30 to the early one.
 TEST(IdleCells, TheRankThatIsDoneFirstGetsTheDearerItem) {

@@ -152,5 +152,46 @@ TEST(PlanRegression, ATooLongFirstSequenceLeavesNoEmptyMicrobatch) {
   }
 }
 
+double over_bound(const StepPlan& plan) {
+  return static_cast<double>(plan.predicted_step_ns) / static_cast<double>(plan.lower_bound_ns);
+}
+
+// One more than fit the ranks side by side need not take twice as long: some are shared by several
+// ranks before or after what these run alone.
+TEST(PlanRegression, AFewMoreSequencesThanRanksAreSharedByRanks) {
+  const std::vector<Tokens> short_ones(123, 872);
+  const StepPlan pairs =
+      checked_plan(short_ones, {.ranks = 83, .capacity = 1024}, {.context = "dynamic"});
+  EXPECT_LT(over_bound(pairs), 1.1);
+  // Two ranks run each; a pair more than there are goes to eight ranks, not to four.
+  const std::vector<Tokens> long_ones(28, 25'429);
+  const StepPlan eights =
+      checked_plan(long_ones, {.ranks = 53, .capacity = 32'768}, {.context = "dynamic"});
+  EXPECT_LT(over_bound(eights), 1.3);
+}
+
+// What idles must take a sequence from a micro-batch that holds several, and one rank alone runs
+// it for long. Micro-batches of one sequence have none to give.
+TEST(PlanRegression, RanksThatIdleUnderEqualCountsTakeNoLongSequence) {
+  std::vector<Tokens> lengths(13, 1841);
+  lengths.insert(lengths.end(), 4, 266);
+  const Topology topology = {.ranks = 79, .capacity = 2048};
+  const StepPlan free = checked_plan(lengths, topology, {.context = "dynamic"});
+  const StepPlan equal =
+      checked_plan(lengths, topology, {.context = "dynamic", .counts = Counts::equal});
+  EXPECT_LE(equal.predicted_step_ns, free.predicted_step_ns + free.predicted_step_ns / 20);
+}
+
+TEST(PlanRegression, EqualCountsAreNotSlowerThanTheStaticSizeThatSuitsThem) {
+  std::vector<Tokens> lengths(62, 6324);
+  lengths.insert(lengths.end(), 32, 6473);
+  const Topology topology = {.ranks = 64, .capacity = 8192};
+  const StepPlan pairs =
+      checked_plan(lengths, topology, {.context = "static:2", .counts = Counts::equal});
+  const StepPlan plan =
+      checked_plan(lengths, topology, {.context = "dynamic", .counts = Counts::equal});
+  EXPECT_LE(plan.predicted_step_ns, pairs.predicted_step_ns);
+}
+
 }  // namespace
 }  // namespace isochron

@@ -38,9 +38,10 @@ struct Placed {
     skyline.reset(1, 1);
   }
 
-  void place(BundleId bundle, std::int32_t size) {
+  void place(BundleId bundle, std::int32_t size, Nanoseconds target = never,
+             Reach reach = Reach::near) {
     std::int64_t work = 0;
-    skyline.place(bundle, size, never, work);
+    skyline.place(bundle, size, target, reach, work);
   }
 };
 
@@ -62,6 +63,18 @@ TEST(Skyline, ANarrowGroupGoesIntoTheHoleBelowAWideOne) {
   for (const Gap& gap : gaps) {
     EXPECT_EQ(gap.start, 7);
     EXPECT_EQ(gap.end, 11);
+  }
+}
+
+// Every rank is busy for 11. Of 20 tokens that should end by 14, eight ranks have 3 and ten
+// ranks 2.
+TEST(Skyline, AFarReachTakesAsManyRanksAsKeepTheTarget) {
+  for (const Reach reach : {Reach::near, Reach::far}) {
+    Placed placed(singles({100, 20}), {.ranks = 10, .capacity = 10}, plain_cost());
+    placed.place(0, 10);
+    placed.place(1, 2, 14, reach);
+    EXPECT_EQ(placed.wide.groups.back().ranks.size, reach == Reach::far ? 10 : 5);
+    EXPECT_EQ(placed.wide.top, reach == Reach::far ? 14 : 16);
   }
 }
 

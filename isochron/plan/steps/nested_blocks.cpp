@@ -32,7 +32,7 @@ void NestedBlocks::reset() {
   }
 }
 
-void NestedBlocks::place(BundleId bundle, std::int32_t size, Nanoseconds target,
+void NestedBlocks::place(BundleId bundle, std::int32_t size, Nanoseconds target, Reach reach,
                          std::int64_t& work) {
   const auto sizes = problem_.sizes();
   const auto begin =
@@ -43,7 +43,9 @@ void NestedBlocks::place(BundleId bundle, std::int32_t size, Nanoseconds target,
     bool joins = false;
     Nanoseconds end = std::numeric_limits<Nanoseconds>::max();
   } best;
-  for (std::size_t place = begin; place < std::min(sizes.size(), begin + 2); ++place) {
+  for (std::size_t place = begin;
+       place < (reach == Reach::far ? sizes.size() : std::min(sizes.size(), begin + 2)); ++place) {
+    const bool is_far = place > begin + 1;  // worth its traffic only if that keeps the target
     if (!problem_.fits(sizes[place], bundle)) continue;
     const PriceId price = problem_.cheapest_price(sizes[place]);
     const Nanoseconds cost = problem_.cost(price, bundle);
@@ -57,6 +59,7 @@ void NestedBlocks::place(BundleId bundle, std::int32_t size, Nanoseconds target,
       const bool joins =
           open >= 0 && can_join(problem_, wide_.groups[static_cast<std::size_t>(open)], bundle);
       const Nanoseconds end = joins ? soonest : soonest + fixed;
+      if (is_far && end > target) continue;
       if (end < best.end) best = {.place = place, .block = k, .joins = joins, .end = end};
     }
     if (best.end <= target) break;

@@ -19,8 +19,10 @@ class NestedBlocks {
 
   void reset();
 
-  // On `size` ranks, or the next size if it ends after `target` there.
-  void place(BundleId bundle, std::int32_t size, Nanoseconds target, std::int64_t& work);
+  // On `size` ranks, or the next size if it ends after `target` there, or, with a far
+  // reach, one that keeps the target if neither does.
+  void place(BundleId bundle, std::int32_t size, Nanoseconds target, Reach reach,
+             std::int64_t& work);
 
   // The group that each rank runs last; -1: none.
   [[nodiscard]] std::vector<std::int32_t> last_groups() const;

@@ -162,7 +162,8 @@ void Skyline::try_pit(Trial& trial, std::size_t pit, Spot& best) {
   }
 }
 
-void Skyline::place(BundleId bundle, std::int32_t size, Nanoseconds target, std::int64_t& work) {
+void Skyline::place(BundleId bundle, std::int32_t size, Nanoseconds target, Reach reach,
+                    std::int64_t& work) {
   const auto sizes = problem_.sizes();
   const auto begin =
       static_cast<std::size_t>(std::lower_bound(sizes.begin(), sizes.end(), size) - sizes.begin());
@@ -171,11 +172,10 @@ void Skyline::place(BundleId bundle, std::int32_t size, Nanoseconds target, std:
   // How many micro-batches several items take is known too late for a hole.
   const bool is_single = problem_.items_of(bundle).size() == 1;
   const Nanoseconds least_area = problem_.cost(problem_.cheapest_price(size), bundle) * size;
-  Spot best;
-  for (std::size_t k = begin; k < std::min(sizes.size(), begin + num_sizes); ++k) {
-    if (!problem_.fits(sizes[k], bundle)) continue;
+  const auto try_size = [&](std::size_t k, Spot& best) {
+    if (!problem_.fits(sizes[k], bundle)) return;
     const Nanoseconds least = problem_.cost(problem_.cheapest_price(sizes[k]), bundle);
-    if (!best.is_late && best.waste < least * sizes[k] - least_area) continue;
+    if (!best.is_late && best.waste < least * sizes[k] - least_area) return;
     const Windows& windows = windows_of(sizes[k]);
     Trial trial{.bundle = bundle,
                 .width = sizes[k],
@@ -190,6 +190,18 @@ void Skyline::place(BundleId bundle, std::int32_t size, Nanoseconds target, std:
       work -= pits_[pit].size / 8;
     }
     try_top(trial, windows, best);
+  };
+  Spot best;
+  const std::size_t end = std::min(sizes.size(), begin + num_sizes);
+  for (std::size_t k = begin; k < end; ++k) try_size(k, best);
+  // Sizes far above are worth their traffic only if they keep the target.
+  std::int32_t tried = sizes[end - 1];
+  for (std::size_t k = end; k < sizes.size() && best.is_late && reach == Reach::far; ++k) {
+    if (sizes[k] < 2 * tried && k + 1 < sizes.size()) continue;
+    tried = sizes[k];
+    Spot far;
+    try_size(k, far);
+    if (!far.is_late) best = far;
   }
   put(bundle, best);
 }

@@ -27,8 +27,9 @@ class Skyline {
   void reset(Nanoseconds shortest, std::int64_t hole_weight);
 
   // On `size` ranks or a few more, where it wastes least among the places where it ends by
-  // `target`, or where it ends first.
-  void place(BundleId bundle, std::int32_t size, Nanoseconds target, std::int64_t& work);
+  // `target`; with a far reach on many more if only these keep it; else where it ends first.
+  void place(BundleId bundle, std::int32_t size, Nanoseconds target, Reach reach,
+             std::int64_t& work);
 
   // What is left of the holes.
   [[nodiscard]] std::vector<Gap> gaps() const;

@@ -25,6 +25,9 @@ namespace isochron {
 
 namespace {
 
+// Beyond that bundles are so short that their number matters little.
+constexpr std::int64_t max_spread_rounds = 4;
+
 constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max();
 
 class StepSearch {
@@ -153,6 +156,7 @@ class StepSearch {
     Nanoseconds target = 0;
     bool absorbs = false;
     std::int64_t hole_weight = 1;
+    Reach reach = Reach::near;
   };
 
   // Targets from the bound up, then random ones that would be progress.
@@ -160,16 +164,22 @@ class StepSearch {
     constexpr double excesses[] = {1e-5, 0.002, 0.01, 0.03, 0.08, 0.2};
     const auto bound = static_cast<double>(std::max<Nanoseconds>(1, bound_));
     const double most = static_cast<double>(incumbent) / bound - 1;
+    // Of what a first step far above the bound may still gain.
+    constexpr double far = 0.25;
+    constexpr double parts[] = {0.5, 0.25, 0.75, 0.1, 0.35};
     double excess = 0;
     // Groups that nest do not end later for a later target.
-    if (round < 6 && (is_nested_ || excesses[round] < most)) {
+    if (round > 0 && round < 6 && most > far) {
+      excess = most * parts[round - 1];
+    } else if (round < 6 && (is_nested_ || excesses[round] < most)) {
       excess = excesses[round];
     } else {
       excess = most * (is_nested_ ? 0.5 + 0.5 * random.unit() : random.unit());
     }
     return {.target = static_cast<Nanoseconds>(static_cast<double>(bound_) * (1 + excess)),
             .absorbs = round % 2 == 1,
-            .hole_weight = round / 2 % 2 == 0 ? 1 : 3};
+            .hole_weight = round / 2 % 2 == 0 ? 1 : 3,
+            .reach = round % 2 == 1 ? Reach::far : Reach::near};
   }
 
   // Places what is wide, and what fills its holes. Returns the work.
@@ -199,7 +209,7 @@ class StepSearch {
         others.push_back(bundle);
       }
     }
-    place_all(choices, target, work);
+    place_all(choices, target, trial.reach, work);
     const Nanoseconds floor = *std::min_element(wide_.height.begin(), wide_.height.end());
     choices.clear();
     for (const BundleId bundle : others) {
@@ -210,12 +220,42 @@ class StepSearch {
         choices.push_back(choice_of(bundle, place));
       }
     }
-    place_all(choices, target, work);
+    place_all(choices, target, trial.reach, work);
+    spread(trial, floor, work);
     if (!is_nested_ && cells_.size() == 1) {
       filled_ = fill_gaps(problem_, skyline_.gaps(), narrow_, work);
     }
     if (trial.absorbs) absorb(target, work);
     return static_cast<std::int64_t>(dearest_.size()) - work;
+  }
+
+  // More bundles of a length than cells can run one after another within the target: the dearest
+  // of them are shared by as many ranks as leave these the time for what they run alone.
+  void spread(const Trial& trial, Nanoseconds floor, std::int64_t& work) {
+    const PriceId alone = problem_.cheapest_price(cells_.size());
+    const Nanoseconds room = trial.target - floor - problem_.price(alone).fixed;
+    const auto num_cells = static_cast<std::int64_t>(cells_.cells().size());
+    for (std::int64_t rounds = 1; rounds <= max_spread_rounds; ++rounds) {
+      // Bundles of which no cell runs more than `rounds`.
+      const auto end = std::partition_point(narrow_.begin(), narrow_.end(), [&](BundleId bundle) {
+        return problem_.cost(alone, bundle) > room / (rounds + 1);
+      });
+      const std::int64_t excess = end - narrow_.begin() - rounds * num_cells;
+      if (excess <= 0) continue;
+      const Nanoseconds dearest = problem_.cost(alone, narrow_[static_cast<std::size_t>(excess)]);
+      if (dearest > room / rounds) return;
+      const Nanoseconds left = room - rounds * dearest;
+      std::vector<Choice> choices;
+      for (std::int64_t i = 0; i < excess; ++i) {
+        const BundleId bundle = narrow_[static_cast<std::size_t>(i)];
+        const std::size_t place = size_within(bundle, left);
+        if (place > 0) choices.push_back(choice_of(bundle, place));
+      }
+      if (static_cast<std::int64_t>(choices.size()) < excess) return;
+      narrow_.erase(narrow_.begin(), narrow_.begin() + excess);
+      place_all(choices, floor + left, trial.reach, work);
+      return;
+    }
   }
 
   // Whether no round before had the same to stack.
@@ -252,15 +292,16 @@ class StepSearch {
     return {size, problem_.cost(problem_.cheapest_price(size), bundle), bundle};
   }
 
-  void place_all(std::vector<Choice>& choices, Nanoseconds target, std::int64_t& work) {
+  void place_all(std::vector<Choice>& choices, Nanoseconds target, Reach reach,
+                 std::int64_t& work) {
     std::sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) {
       return std::tuple(-a.size, -a.cost, a.bundle) < std::tuple(-b.size, -b.cost, b.bundle);
     });
     for (const Choice& choice : choices) {
       if (is_nested_) {
-        blocks_.place(choice.bundle, choice.size, target, work);
+        blocks_.place(choice.bundle, choice.size, target, reach, work);
       } else {
-        skyline_.place(choice.bundle, choice.size, target, work);
+        skyline_.place(choice.bundle, choice.size, target, reach, work);
       }
     }
   }

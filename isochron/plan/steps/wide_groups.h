@@ -26,6 +26,9 @@ struct WideGroups {
   void raise(RankRange ranks, Nanoseconds height_of_all);
 };
 
+// How much wider than asked a group may become to keep a target.
+enum class Reach { near, far };
+
 [[nodiscard]] bool has_room(const Problem& problem, const WideGroup& group, ItemId item);
 
 // Whether a bundle is one item that the group has room for.

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "isochron/plan/problem.h"
+
+// Questions beside the one that is asked: what answers them answers that one too, or nearly.
+
+namespace isochron {
+
+// The same question under other options. What stands alone there does here.
+[[nodiscard]] std::unique_ptr<Problem> with_options(const Problem& problem,
+                                                    const PlanOptions& options);
+
+// With aligned groups, where any size is asked for; none if they do not hold every bundle.
+[[nodiscard]] std::unique_ptr<Problem> find_aligned(const Problem& problem);
+
+// Without the smallest groups, where micro-batches cost so much that larger ones, which pack their
+// tokens better, may be worth the traffic; none elsewhere.
+[[nodiscard]] std::unique_ptr<Problem> find_coarser(const Problem& problem);
+
+// With one sequence in every micro-batch.
+[[nodiscard]] std::unique_ptr<Problem> with_single_sequences(const Problem& problem);
+
+// Whether groups of one size hold everything.
+[[nodiscard]] bool holds_all(const Problem& problem, std::int32_t size);
+
+// On groups of one size, which hold everything; none if the costs do not admit them.
+[[nodiscard]] std::unique_ptr<Problem> with_static_size(const Problem& problem, std::int32_t size);
+
+}  // namespace isochron
