@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -116,25 +115,17 @@ class PriceProgram {
 
   // From the longest slots down to where they are full; returns the time of the last level.
   double add_knapsacks() {
-    SlotLevels levels(problem_, leaders_, num_raised_);
+    SlotLevels levels(problem_, leaders_);
     double next = infinite;
-    bool is_scarce = true;
-    for (const double time : levels.times()) {
-      std::optional<RankKnapsack> best;
-      const auto consider = [&](const std::optional<SlotLevel>& level) {
-        if (!level) return false;
-        RankKnapsack knapsack = knapsack_of(*level);
-        if (knapsack.room() < 0) return false;
-        if (!best || knapsack.room() > best->room()) best = std::move(knapsack);
-        return true;
-      };
-      is_scarce = is_scarce && consider(levels.find_scarce(time, next));
-      consider(levels.find_dense(time, next));
-      if (!best) break;
+    for (const double time : levels.times(num_raised_)) {
+      const auto level = levels.find_dense(time, next, num_raised_);
+      if (!level) break;
+      RankKnapsack knapsack = knapsack_of(*level);
+      if (knapsack.room() < 0) break;
       for (std::size_t i = 0; i < num_raised_; ++i) {
-        most_[i] = std::min(most_[i], best->room_of(i));
+        most_[i] = std::min(most_[i], knapsack.room_of(i));
       }
-      knapsacks_.push_back(*std::move(best));
+      knapsacks_.push_back(std::move(knapsack));
       next = time;
     }
     return next;

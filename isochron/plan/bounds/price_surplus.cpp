@@ -109,7 +109,7 @@ class Surplus {
     times.erase(std::unique(times.begin(), times.end()), times.end());
     times.resize(std::min(times.size(), max_levels));
     double next = infinite;
-    SlotLevels levels(problem_, leaders_, 0);
+    SlotLevels levels(problem_, leaders_);
     for (const double time : times) {
       const auto level = levels.find_scarce(time, next);
       if (!level) break;

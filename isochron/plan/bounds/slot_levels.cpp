@@ -28,15 +28,14 @@ struct SlotLevels::Group {
   double value = 0;
 };
 
-SlotLevels::SlotLevels(const Problem& problem, Leaders& leaders, std::size_t num_apart)
+SlotLevels::SlotLevels(const Problem& problem, Leaders& leaders)
     : leaders_(leaders),
-      num_apart_(num_apart),
       ranks_(problem.num_ranks()),
       capacity_(static_cast<double>(problem.capacity())) {}
 
-std::vector<double> SlotLevels::times() {
+std::vector<double> SlotLevels::times(std::size_t num_long) {
   std::vector<double> all;
-  for (std::size_t i = 0; i < num_apart_; ++i) {
+  for (std::size_t i = 0; i < num_long; ++i) {
     for (const Lead& lead : leaders_.leads(i)) {
       if (lead.waste <= suitable * leaders_.price(i)) all.push_back(lead.time());
     }
@@ -83,7 +82,6 @@ std::optional<SlotLevel> SlotLevels::find_scarce(double time, double next) {
   SlotLevel level{.time = time, .next = next};
   struct Held {
     double sum = 0;    // with all rents
-    double apart = 0;  // of that, by those that stand apart
     double ranks = 0;  // of groups that gain
   };
   std::vector<std::vector<Group>> groups;
@@ -100,7 +98,6 @@ std::optional<SlotLevel> SlotLevels::find_scarce(double time, double next) {
         best = group;
       }
       held.sum += most;
-      if (i < num_apart_) held.apart += most;
       held.ranks += best.ranks;
     }
     return held;
@@ -123,12 +120,14 @@ std::optional<SlotLevel> SlotLevels::find_scarce(double time, double next) {
   const Held held = held_at(high);
   if (held.sum >= time) return std::nullopt;
   level.rent = high;
-  level.slack = time - (held.sum - held.apart);
+  level.slack = time - held.sum;
   return level;
 }
 
-std::optional<SlotLevel> SlotLevels::find_dense(double time, double next) const {
-  const double rent = num_apart_ < leaders_.size() ? leaders_.density(num_apart_) * capacity_ : 0;
+// At the densest bundle's price of a token no group is worth more than its ranks.
+std::optional<SlotLevel> SlotLevels::find_dense(double time, double next,
+                                                std::size_t num_apart) const {
+  const double rent = num_apart < leaders_.size() ? leaders_.density(num_apart) * capacity_ : 0;
   if (rent * ranks_ >= time) return std::nullopt;
   return SlotLevel{.time = time, .next = next, .rent = rent, .slack = time - rent * ranks_};
 }

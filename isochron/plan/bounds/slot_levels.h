@@ -9,8 +9,7 @@
 namespace isochron {
 
 // A level of the times of slots: from `time` to `next`, which no longer belongs to it. Its slots
-// hold no more than their time less `slack`, and what the groups of the longest bundles, which
-// stand apart, are worth above the rent of their ranks.
+// hold no more than their time less `slack`.
 struct SlotLevel {
   double time = 0;
   double next = std::numeric_limits<double>::infinity();
@@ -21,18 +20,20 @@ struct SlotLevel {
   [[nodiscard]] bool admits(const Lead& lead) const { return lead.time() < next; }
 };
 
-// Finds levels by what bundles other than the longest `num_apart` are worth.
 class SlotLevels {
  public:
-  SlotLevels(const Problem& problem, Leaders& leaders, std::size_t num_apart);
+  SlotLevels(const Problem& problem, Leaders& leaders);
 
-  // What the longest bundles take on groups that suit them, in steps, longest first.
-  [[nodiscard]] std::vector<double> times();
+  // What so many of the longest bundles take on groups that suit them, in steps, longest first.
+  [[nodiscard]] std::vector<double> times(std::size_t num_long);
 
-  // The level if every bundle leads one group at most; nothing if its slots may be full.
+  // The level, where every bundle leads one group at most; nothing if its slots may be full.
   [[nodiscard]] std::optional<SlotLevel> find_scarce(double time, double next);
-  // The level if bundles were as many as there is room for; nothing if its slots may be full.
-  [[nodiscard]] std::optional<SlotLevel> find_dense(double time, double next) const;
+  // The level if bundles were as many as there is room for; nothing if its slots may be full. Some
+  // of the longest stand apart: what their groups are worth above the rent of their ranks is not in
+  // it.
+  [[nodiscard]] std::optional<SlotLevel> find_dense(double time, double next,
+                                                    std::size_t num_apart) const;
 
  private:
   struct Group;
@@ -41,7 +42,6 @@ class SlotLevels {
   [[nodiscard]] std::vector<Group> groups_of(std::size_t i, const SlotLevel& level);
 
   Leaders& leaders_;
-  std::size_t num_apart_;
   double ranks_;
   double capacity_;
 };
