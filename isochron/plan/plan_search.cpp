@@ -237,6 +237,15 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanosecon
   return best;
 }
 
+// The effort that a step of slots is worth: about a hundredth of its time, or the search takes
+// longer than the step gets shorter. Few items are annealed, which takes longer for its effort.
+std::int64_t effort_of_step(const Problem& problem, Nanoseconds bound) {
+  const bool has_choice =
+      problem.sizes().size() > 1 && problem.options().keep_groups == KeepGroups::none;
+  if (!has_choice) return std::numeric_limits<std::int64_t>::max();
+  return bound / (problem.num_items() <= 256 ? 20'000 : 12'000);
+}
+
 DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t effort,
                   Nanoseconds& bound) {
   const PlanOptions& options = plan.options;
@@ -274,6 +283,7 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
       return earlier_of(problem, std::move(exact->slots), std::move(slots));
     }
     bound = kept_bound(problem, slot_bound(problem));
+    if (!options.effort) effort = std::min(effort, effort_of_step(problem, bound));
     DraftSlots slots = search_synced(plan, problem, bound, effort);
     bound = kept_bound(problem, bound, slots_time(problem, slots));
     return slots;

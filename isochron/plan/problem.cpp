@@ -218,17 +218,24 @@ Nanoseconds Problem::item_cost(PriceId id, ItemId item) const {
 }
 
 Nanoseconds Problem::cost(PriceId id, BundleId bundle) const {
+  const auto worked_out = [&] {
+    Nanoseconds sum = 0;
+    for (const ItemId item : items_of(bundle)) {
+      for (const SequenceId sequence : work_.items[static_cast<std::size_t>(item)]) {
+        sum += sequence_cost_at(price(id), sequence.index());
+      }
+    }
+    return sum;
+  };
+  // The searches of slots keep what they ask of wide groups, about few bundles: a table of all
+  // would take longer than it spares.
+  constexpr std::int32_t max_tabled_size = 16;
+  const bool is_kept = options_.sync == Sync::microbatch && is_plain_;
+  if (is_kept && price(id).size > max_tabled_size) return worked_out();
   std::vector<Nanoseconds>& costs = costs_of_price_[static_cast<std::size_t>(id)];
   if (costs.empty()) costs.assign(work_.bundles.size(), -1);
   Nanoseconds& cost = costs[static_cast<std::size_t>(bundle)];
-  if (cost < 0) {
-    cost = 0;
-    for (const ItemId item : items_of(bundle)) {
-      for (const SequenceId sequence : work_.items[static_cast<std::size_t>(item)]) {
-        cost += sequence_cost_at(price(id), sequence.index());
-      }
-    }
-  }
+  if (cost < 0) cost = worked_out();
   return cost;
 }
 

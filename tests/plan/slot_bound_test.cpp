@@ -2,9 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <span>
+#include <vector>
+
 #include "isochron/core/random.h"
 #include "isochron/plan/bounds/bounds.h"
 #include "isochron/plan/bounds/leaders.h"
+#include "isochron/plan/bounds/rank_knapsack.h"
+#include "isochron/plan/bounds/rise_program.h"
 #include "isochron/plan/plan.h"
 #include "tests/oracle/best_plan.h"
 #include "tests/plan/singles.h"
@@ -76,6 +82,125 @@ TEST(SlotBound, AFewLongOnesFindNothingThatFillsTheirSlot) {
   EXPECT_EQ(bound_of(question), (400 + 196 + 196) / 4 + 10);
 }
 
+// Each of five takes 10 on three of five ranks, and would wait for the network on more: a slot for
+// each, though three and three fit six ranks.
+TEST(SlotBound, GroupsThatLeaveFewRanksStandAlone) {
+  StepQuestion question = microbatch_question({30, 30, 30, 30, 30}, 5, 10, "dynamic:any");
+  question.cost.linear_ns = 1;
+  question.cost.context = {{.kind = ContextKind::all_gather_kv,
+                            .bytes_per_token = 10,
+                            .links = {{3, 1e6, 0}, {64, 1, 0}}}};
+  EXPECT_EQ(bound_of(question), 50);
+  // On six ranks two nodes hold one each.
+  question.topology.ranks = 6;
+  EXPECT_EQ(bound_of(question), 25);
+}
+
+TEST(RankKnapsack, FindsTheGroupsThatGainMost) {
+  for (std::uint64_t seed = 0; seed < num_asked(300); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Random random(seed);
+    const auto ranks = static_cast<std::int32_t>(random.between(1, 8));
+    struct Group {
+      std::int32_t size = 1;
+      double gain = 0;
+    };
+    std::vector<std::vector<Group>> groups(static_cast<std::size_t>(random.between(1, 5)));
+    RankKnapsack knapsack(groups.size(), ranks, 40);
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      for (std::int32_t size = 1; size <= ranks; ++size) {
+        if (random.below(3) == 0) continue;
+        groups[i].push_back({size, static_cast<double>(random.between(-20, 20))});
+        knapsack.add(i, size, groups[i].back().gain, 15);
+      }
+    }
+    RankKnapsack::Table table;
+    knapsack.close(table);
+    // Several times: what was seen before spares work.
+    for (int time = 0; time < 4; ++time) {
+      std::vector<double> rises(groups.size());
+      for (double& rise : rises) rise = static_cast<double>(random.between(0, 15));
+      double most = 0;
+      const auto place_from = [&](const auto& place_next, std::size_t i, std::int32_t left,
+                                  double gain) -> void {
+        most = std::max(most, gain);
+        if (i == groups.size()) return;
+        place_next(place_next, i + 1, left, gain);
+        for (const Group& group : groups[i]) {
+          if (group.size > left) continue;
+          place_next(place_next, i + 1, left - group.size, gain + group.gain + rises[i]);
+        }
+      };
+      place_from(place_from, 0, ranks, 0);
+      const RankKnapsack::Filled filled = knapsack.filled(rises, table);
+      EXPECT_EQ(filled.excess > 0, most > 40);
+      if (most > 40) {
+        EXPECT_EQ(filled.excess, most - 40);
+        EXPECT_FALSE(filled.leaders.empty());
+      }
+    }
+  }
+}
+
+// The first one as far as it may, and 4 for the others.
+TEST(RiseProgram, SharesWhatIsLeft) {
+  RiseProgram program({5, 9, 9});
+  program.add({0, 1}, 8);
+  program.add({1, 2}, 4);
+  program.solve(100);
+  EXPECT_NEAR(program.values()[0] + program.values()[1] + program.values()[2], 9, 1e-9);
+  program.add({0, 2}, 3);  // of which the second takes all, so that the first rises by 3
+  program.solve(100);
+  EXPECT_NEAR(program.values()[0] + program.values()[1] + program.values()[2], 7, 1e-9);
+}
+
+// No values on a grid of small steps have a larger sum.
+TEST(RiseProgram, NothingThatKeepsAllLimitsIsLarger) {
+  for (std::uint64_t seed = 0; seed < num_asked(200); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Random random(seed);
+    struct Limit {
+      std::vector<std::size_t> members;
+      double limit = 0;
+    };
+    std::vector<double> most;
+    for (int i = 0; i < 4; ++i) most.push_back(static_cast<double>(random.between(0, 20)));
+    RiseProgram program(most);
+    std::vector<Limit> limits;
+    for (int k = 0; k < 6; ++k) {
+      Limit limit;
+      for (std::size_t i = 0; i < most.size(); ++i) {
+        if (random.below(2) == 0) limit.members.push_back(i);
+      }
+      limit.limit = static_cast<double>(random.between(0, 25));
+      program.add(limit.members, limit.limit);
+      limits.push_back(std::move(limit));
+      program.solve(100);  // one by one, as they come in
+    }
+    const auto keeps = [&](std::span<const double> values, double slack) {
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        if (values[i] < -slack || values[i] > most[i] + slack) return false;
+      }
+      return std::all_of(limits.begin(), limits.end(), [&](const Limit& limit) {
+        double sum = 0;
+        for (const std::size_t i : limit.members) sum += values[i];
+        return sum <= limit.limit + slack;
+      });
+    };
+    EXPECT_TRUE(keeps(program.values(), 1e-9));
+    double best = 0;
+    for (int code = 0; code < 21 * 21 * 21 * 21; ++code) {
+      const std::vector<double> values = {
+          static_cast<double>(code % 21), static_cast<double>(code / 21 % 21),
+          static_cast<double>(code / 441 % 21), static_cast<double>(code / 9261)};
+      const double sum = values[0] + values[1] + values[2] + values[3];
+      if (sum > best && keeps(values, 0)) best = sum;
+    }
+    const auto found = program.values();
+    EXPECT_GE(found[0] + found[1] + found[2] + found[3], best - 1e-9);
+  }
+}
+
 // On 64 ranks a bundle may lead groups of many sizes.
 TEST(Leaders, SizesTakenTogetherAreAsFastAndGainAsMuchAsEach) {
   Random random(1);
@@ -130,6 +255,29 @@ TEST(SlotBound, NoStepIsShorter) {
       if (!best) continue;
       EXPECT_LE(bound_of(question), *best) << "seed " << seed << ": " << question;
     }
+  }
+}
+
+// Sequences of much the same length, two of which may share a group that is large enough.
+TEST(SlotBound, NoStepOfLongOnesThatMayShareGroupsIsShorter) {
+  for (std::uint64_t seed = 0; seed < num_asked(1000); ++seed) {
+    Random random(seed);
+    StepQuestion question;
+    question.cost = random_cost(random);
+    question.cost.quadratic_ns *= seed % 2 == 0 ? 1 : 30;
+    if (seed % 3 == 0) question.cost.context[0].links[1].gb_per_s = 5;
+    const auto ranks = static_cast<std::int32_t>(random.between(2, 8));
+    question.topology = {.ranks = ranks, .capacity = 4096};
+    question.options = {.context = "dynamic:any", .sync = Sync::microbatch};
+    const Tokens usual = random.between(1500, 4096 * ranks / 2);
+    const std::int64_t count = random.between(3, 6);
+    for (std::int64_t i = 0; i < count; ++i) {
+      question.batch.lengths.push_back(usual - random.between(0, usual / 4));
+    }
+    const auto best = oracle::best_step_time(question.batch, question.topology, question.cost,
+                                             resolved(question.options, question.topology));
+    if (!best) continue;
+    EXPECT_LE(bound_of(question), *best) << "seed " << seed << ": " << question;
   }
 }
 

@@ -34,6 +34,39 @@ Leaders::Leaders(const Problem& problem, const SizeRules& rules, std::span<const
   }
 }
 
+double Leaders::efficiency(std::size_t place) {
+  if (efficiency_.empty()) find_efficiencies();
+  return efficiency_[place];
+}
+
+// Wider groups take no less of all ranks, so some sizes speak for those that follow them. What
+// joins is no longer than the leader, and both keep the capacity.
+void Leaders::find_efficiencies() {
+  constexpr double step = 1.3;
+  const auto sizes = problem_.sizes();
+  efficiency_.assign(sizes.size(), 1);
+  const auto& context = problem_.model().context;
+  if (!problem_.has_ordered_links() || context.size() != 1 || context.front().links.empty()) return;
+  const double all = problem_.num_ranks();
+  std::size_t place = 0;
+  while (place < sizes.size() && sizes[place] <= context.front().links.front().max_ranks) ++place;
+  while (place < sizes.size()) {
+    const std::int32_t size = sizes[place];
+    const std::size_t first = place;
+    while (place < sizes.size() && sizes[place] <= step * size) ++place;
+    const double room = sizes[place - 1] * static_cast<double>(problem_.capacity()) / 2;
+    double most = 0;
+    for (std::size_t i = density_.size(); i-- > 0 && tokens_[i] <= room && most < 1;) {
+      // Both costs are rounded, by half a nanosecond.
+      const double area = (static_cast<double>(problem_.least_cost(size, order_[i])) - 0.5) * size -
+                          0.5 * sizes[place - 1];
+      most = area <= 0 ? 1 : std::max(most, price_[i] * all / area);
+    }
+    std::fill(efficiency_.begin() + static_cast<std::ptrdiff_t>(first),
+              efficiency_.begin() + static_cast<std::ptrdiff_t>(place), std::min(1.0, most));
+  }
+}
+
 // The best price of a token of what follows a leader and has at most so many.
 double Leaders::density_within(std::size_t leader, double tokens) const {
   const auto first =

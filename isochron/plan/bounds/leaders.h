@@ -46,17 +46,23 @@ class Leaders {
   // them.
   [[nodiscard]] std::span<const Lead> leads(std::size_t i);
 
+  // What joins a leader on a group of this place is worth no more than this part of what it takes
+  // of all ranks: on groups that cross a node less than 1.
+  [[nodiscard]] double efficiency(std::size_t place);
+
   // What a group is worth at most in a slot of some time.
   [[nodiscard]] double value(const Lead& lead, double time) const;
 
  private:
   [[nodiscard]] Lead widest(std::size_t i, std::size_t first, std::size_t last) const;
   [[nodiscard]] double density_within(std::size_t leader, double tokens) const;
+  void find_efficiencies();
 
   const Problem& problem_;
   const SizeRules& rules_;
   std::vector<BundleId> order_;
   std::vector<double> price_, tokens_, density_;
+  std::vector<double> efficiency_;        // by place; empty: not known
   std::vector<std::vector<Lead>> leads_;  // empty: not known
 };
 

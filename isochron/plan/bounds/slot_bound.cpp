@@ -360,7 +360,13 @@ Nanoseconds slot_bound(const Problem& problem) {
     const bool is_volume = by_volume.prices().total() >= by_rules.prices().total();
     const Prices& prices = (is_volume ? by_volume : by_rules).prices();
     Leaders leaders(problem, is_volume ? volume : best, prices.all());
-    bound = std::max(bound, prices.total() + price_surplus(problem, leaders));
+    double surplus = price_surplus(problem, leaders);
+    // On more ranks single ones matter less, and take longer to count.
+    constexpr std::int32_t most_ranks = 64;
+    if (problem.num_ranks() <= most_ranks && problem.sizes().size() > 1) {
+      surplus = std::max(surplus, price_program(problem, leaders));
+    }
+    bound = std::max(bound, prices.total() + surplus);
     if (problem.sizes().size() == 1) bound = std::max(bound, equal_groups_bound(problem, leaders));
   }
   return std::max(even, static_cast<Nanoseconds>(std::ceil(bound * (1 - slack))));

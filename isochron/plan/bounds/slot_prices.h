@@ -10,6 +10,9 @@ namespace isochron {
 // takes: all prices with that are a bound.
 [[nodiscard]] double price_surplus(const Problem& problem, Leaders& leaders);
 
+// The same, more of it for more work: every rank counts in what stands side by side.
+[[nodiscard]] double price_program(const Problem& problem, Leaders& leaders);
+
 // Where groups have one size.
 [[nodiscard]] double equal_groups_bound(const Problem& problem, Leaders& leaders);
 

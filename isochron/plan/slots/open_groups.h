@@ -17,7 +17,14 @@ class OpenGroups {
   explicit OpenGroups(const SlotItems& items) : items_(items), by_room_(items.num_places()) {}
 
   void add(const PackedGroup& group, Nanoseconds time_left, std::int32_t id) {
-    by_room_[static_cast<std::size_t>(group.place)].emplace(room_of(group, time_left), id);
+    Rooms& groups = by_room_[static_cast<std::size_t>(group.place)];
+    const std::pair entry(room_of(group, time_left), id);
+    if (spare_.empty()) {
+      groups.insert(entry);
+      return;
+    }
+    spare_.value() = entry;
+    groups.insert(std::move(spare_));
   }
 
   [[nodiscard]] bool has_any(std::size_t place) const { return !by_room_[place].empty(); }
@@ -39,7 +46,7 @@ class OpenGroups {
   // The group of this size with the least room that takes the item, removed; -1 if there is none.
   template <class GroupOf, class TimeLeftOf>
   std::int32_t take(std::size_t place, ItemId item, GroupOf group_of, TimeLeftOf time_left_of) {
-    std::set<std::pair<Nanoseconds, std::int32_t>>& groups = by_room_[place];
+    Rooms& groups = by_room_[place];
     if (groups.empty()) return -1;
     const Problem& problem = items_.problem();
     const std::int32_t size = problem.sizes()[place];
@@ -59,13 +66,15 @@ class OpenGroups {
         continue;
       }
       const std::int32_t id = it->second;
-      groups.erase(it);
+      spare_ = groups.extract(it);
       return id;
     }
     return -1;
   }
 
  private:
+  using Rooms = std::set<std::pair<Nanoseconds, std::int32_t>>;
+
   // The room that an item needs at least.
   [[nodiscard]] Nanoseconds needs_of(std::size_t place, ItemId item) const {
     const double tokens = static_cast<double>(items_.tokens(place, item));
@@ -81,7 +90,8 @@ class OpenGroups {
   }
 
   const SlotItems& items_;
-  std::vector<std::set<std::pair<Nanoseconds, std::int32_t>>> by_room_;
+  std::vector<Rooms> by_room_;
+  Rooms::node_type spare_;  // of the group that was taken last, for the next one
 };
 
 }  // namespace isochron

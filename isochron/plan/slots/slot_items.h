@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -79,7 +80,7 @@ class SlotItems {
 
   [[nodiscard]] Row row(std::size_t place) const {
     std::vector<Known>& known = known_[place];
-    if (known.empty()) known.resize(dearest_.size());
+    if (known.size() < dearest_.size()) known.resize(dearest_.size());
     return {*this, place, known.data()};
   }
   [[nodiscard]] Nanoseconds cost(std::size_t place, ItemId item) const {
@@ -113,15 +114,20 @@ class SlotItems {
  private:
   [[nodiscard]] Known find(std::size_t place, std::int32_t position) const;
 
-  // Asked so often that it is kept close by.
+  // Asked so often that it is kept close by. Of wide groups the dearest alone are asked for.
   [[nodiscard]] const Known& known(std::size_t place, ItemId item) const {
-    return row(place)[position(item)];
+    const auto at = static_cast<std::size_t>(position(item));
+    std::vector<Known>& row = known_[place];
+    if (row.size() <= at) row.resize(std::min(dearest_.size(), std::max(2 * at + 1, min_row)));
+    if (row[at].cost < 0) row[at] = find(place, position(item));
+    return row[at];
   }
 
   const Problem& problem_;
-  std::int32_t block_;                             // 0: none
-  std::vector<PriceId> prices_;                    // of each size, at its cheapest place
-  mutable std::vector<std::vector<Known>> known_;  // by place and position
+  std::int32_t block_;           // 0: none
+  std::vector<PriceId> prices_;  // of each size, at its cheapest place
+  static constexpr std::size_t min_row = 64;
+  mutable std::vector<std::vector<Known>> known_;  // by place and position, as far as asked for
   std::vector<std::int32_t> smallest_;  // place in sizes() of the smallest that holds an item
   std::vector<double> least_area_;      // of each item, on that size
   std::vector<ItemId> dearest_;
