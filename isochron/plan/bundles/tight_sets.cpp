@@ -73,6 +73,8 @@ class TightSearch {
     double traffic = 0;         // what the fluid costs more, at most, in parts
     std::vector<double> costs;  // of bundles that fit, ascending
     std::vector<Place> places;  // of these
+    double width = 1;
+    std::vector<std::size_t> num_below;  // costs less than so many widths
   };
   struct Set {
     std::array<Place, max_members> places = {};
@@ -100,7 +102,8 @@ class TightSearch {
               .num_groups = num_narrow,
               .fixed = static_cast<double>(table_.fixed(question_.level + above)),
               .costs = {},
-              .places = {}};
+              .places = {},
+              .num_below = {}};
     std::vector<std::pair<double, Place>> order;
     for (Place place = 0; place < question_.bundles.size(); ++place) {
       const BundleId bundle = question_.bundles[place];
@@ -113,6 +116,15 @@ class TightSearch {
     for (const auto& [cost, place] : order) {
       size.costs.push_back(cost);
       size.places.push_back(place);
+    }
+    if (order.empty()) return size;
+    // Costs are looked up often: about one in a width.
+    const std::size_t num_widths = 2 * order.size();
+    size.width = std::max(1.0, size.costs.back() / static_cast<double>(num_widths));
+    for (std::size_t i = 0; i <= num_widths; ++i) {
+      const auto first = std::lower_bound(size.costs.begin(), size.costs.end(),
+                                          static_cast<double>(i) * size.width);
+      size.num_below.push_back(static_cast<std::size_t>(first - size.costs.begin()));
     }
     return size;
   }
@@ -150,8 +162,11 @@ class TightSearch {
   }
 
   static std::size_t num_within(const Size& size, double cost) {
-    return static_cast<std::size_t>(std::upper_bound(size.costs.begin(), size.costs.end(), cost) -
-                                    size.costs.begin());
+    if (cost < size.costs.front()) return 0;
+    if (cost >= size.costs.back()) return size.costs.size();
+    std::size_t count = size.num_below[static_cast<std::size_t>(cost / size.width)];
+    while (size.costs[count] <= cost) ++count;
+    return count;
   }
 
   // A set that might save something; empty if the draw leads to none.
@@ -184,9 +199,12 @@ class TightSearch {
 
   void anneal(std::int64_t num_trials, double hot) {
     const double most = sizes_[0].traffic * target_ + wide_fixed_;
+    double heat = 0;
     for (std::int64_t trial = 0; trial < num_trials; ++trial) {
-      const double cooled = static_cast<double>(trial) / static_cast<double>(num_trials);
-      const double heat = most * (hot * halved(10 * cooled) + 0.005);
+      if (trial % 64 == 0) {
+        const double cooled = static_cast<double>(trial) / static_cast<double>(num_trials);
+        heat = most * (hot * halved(10 * cooled) + 0.005);
+      }
       Set set = drawn();
       if (set.count == 0) continue;
       set.gain = gain(set);
