@@ -54,7 +54,7 @@ class PartitionSearch {
     if (level_ == 1) try_tight_sets(num_trials);
     if (best_.empty()) return std::nullopt;
     blocks_ = best_;
-    anneal(num_trials / 3, level_ == 1 ? cold : cool);
+    anneal(num_trials / (level_ == 1 ? 8 : 3), level_ == 1 ? cold : cool);
     return draft();
   }
 
