@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "isochron/core/random.h"
+#include "isochron/plan/bundles/even_blocks.h"
 #include "isochron/plan/bundles/tight_sets.h"
 #include "isochron/plan/cooling.h"
 
@@ -46,21 +47,14 @@ class PartitionSearch {
     constexpr double hot = 0.05;
     constexpr double cool = 0.005;
     constexpr double cold = 0.0015;
-    const bool has_tight = level_ == 1;
-    if (deal({})) {
+    if (deal()) {
       note();
-      if (!has_tight) anneal(num_trials / 3, hot);
+      if (level_ != 1) anneal(num_trials / 3, hot);
     }
-    if (has_tight) {
-      for (const auto& [promised, tight] : promising_sets()) {
-        if (!deal(tight)) continue;
-        note();
-        anneal(num_trials * 2 / 5, cold, promised + promised / 500);
-      }
-    }
+    if (level_ == 1) try_tight_sets(num_trials);
     if (best_.empty()) return std::nullopt;
     blocks_ = best_;
-    anneal(num_trials / 3, has_tight ? cold : cool);
+    anneal(num_trials / (level_ == 1 ? 8 : 3), level_ == 1 ? cold : cool);
     return draft();
   }
 
@@ -126,85 +120,114 @@ class PartitionSearch {
     return time < 0 ? time : base_[block] + time;
   }
 
-  using Tight = std::pair<Nanoseconds, std::vector<TightSet>>;  // with what it promises
-
-  // Tight sets on the halves of some blocks, and groups of two, which are even, for what they
-  // leave: the two choices of sets that promise most.
-  std::vector<Tight> promising_sets() const {
-    std::vector<Tight> choices;
-    for (const double above : {0.003, 0.005, 0.007, 0.009}) {
-      const double latest = static_cast<double>(bound_) * (1 + above);
-      for (const double waste : {0.003, 0.006, 0.009}) {
-        auto tight = find_tight_sets(table_, static_cast<Nanoseconds>(latest * (1 - waste)),
-                                     static_cast<Nanoseconds>(latest));
-        if (tight.size() % 2 == 1) tight.pop_back();
-        const auto num_others =
-            static_cast<std::int32_t>(std::ssize(blocks_) - std::ssize(tight) / 2);
-        if (tight.size() < 2 || num_others < 1) continue;
-        double cost = 0;
-        for (BundleId bundle = 0; bundle < table_.num_bundles(); ++bundle) {
-          cost += static_cast<double>(table_.use(1, bundle).cost);
-        }
-        for (const TightSet& set : tight) {
-          for (const BundleId b : set) cost -= static_cast<double>(table_.use(1, b).cost);
-        }
-        // Few blocks are hard to make even.
-        const double even =
-            (cost / num_others + static_cast<double>(table_.fixed(1))) * (1 + 0.03 / num_others);
-        choices.emplace_back(static_cast<Nanoseconds>(std::max(latest, even)), std::move(tight));
+  // Tight sets on the halves of some blocks, and groups as wide as a block, which are even, for
+  // what they leave.
+  void try_tight_sets(std::int64_t num_trials) {
+    std::vector<BundleId> bundles;
+    for (BundleId bundle = 0; bundle < table_.num_bundles(); ++bundle) {
+      if (is_wide(bundle)) continue;
+      if (!table_.fits(level_, bundle)) return;
+      bundles.push_back(bundle);
+    }
+    TightQuestion question{.level = level_ - 1, .bundles = bundles};
+    for (const Nanoseconds base : base_) {
+      (base == 0 ? question.num_groups : question.num_other_groups) += 2;
+      question.taken += 2 * base;
+    }
+    // Few bundles are soon chosen, but not soon even.
+    constexpr std::int64_t enough = 100;  // trials for a bundle
+    const std::int64_t num_calls =
+        std::clamp<std::int64_t>(num_trials / (enough * table_.num_bundles()), 1, 4);
+    for (std::int64_t i = 0; i < num_calls; ++i) {
+      const auto choices =
+          find_tight_sets(table_, question, bound_ + bound_ / 128, num_trials / num_calls, random_);
+      for (const TightSets& tight : choices) {
+        if (!best_.empty() && tight.time >= best_time_) break;
+        if (is_even_beside(tight, 2 * num_trials / num_calls)) note();
       }
     }
-    std::stable_sort(choices.begin(), choices.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
-    choices.resize(std::min<std::size_t>(2, choices.size()));
-    return choices;
   }
 
-  // Two of them a block, pairs beside triples, in blocks from the first on that no wide bundle has;
-  // how many blocks that is.
-  std::size_t place_tight(const std::vector<TightSet>& tight, std::vector<bool>& is_dealt) {
+  // Whether the rest finds its places beside these.
+  bool is_even_beside(const TightSets& tight, std::int64_t work) {
+    std::fill(blocks_.begin(), blocks_.end(), BundleSet{});
+    std::vector<bool> is_dealt = place_narrow(tight.narrow);
+    std::vector<std::size_t> others;
+    for (std::size_t k = 0; k < blocks_.size(); ++k) {
+      if (blocks_[k].count == 0) others.push_back(k);
+    }
+    // Those that are free first, for sets.
+    std::stable_sort(others.begin(), others.end(),
+                     [&](std::size_t a, std::size_t b) { return base_[a] < base_[b]; });
+    std::vector<Nanoseconds> taken;
+    for (const std::size_t k : others) taken.push_back(base_[k]);
+    std::vector<BundleSet> wide(others.size());
+    for (std::size_t i = 0; i < std::min(wide.size(), tight.wide.size()); ++i) {
+      for (const BundleId bundle : tight.wide[i]) {
+        wide[i].bundles[wide[i].count++] = bundle;
+        is_dealt[static_cast<std::size_t>(bundle)] = true;
+      }
+    }
+    std::vector<BundleId> rest;
+    for (std::size_t i = 0; i < is_dealt.size(); ++i) {
+      if (const auto bundle = static_cast<BundleId>(i); !is_dealt[i] && !is_wide(bundle)) {
+        rest.push_back(bundle);
+      }
+    }
+    if (others.empty()) return rest.empty();
+    const auto even =
+        even_blocks(table_, level_, std::move(wide), taken, rest, tight.time, work, random_);
+    if (!even) return false;
+    for (std::size_t i = 0; i < others.size(); ++i) blocks_[others[i]] = (*even)[i];
+    return true;
+  }
+
+  // Two of them a block, many bundles beside few, in blocks that no wide bundle has; which bundles
+  // that are.
+  std::vector<bool> place_narrow(std::vector<TightSet> sets) {
+    std::vector<bool> is_dealt(area_.size(), false);
+    std::stable_sort(sets.begin(), sets.end(),
+                     [](const TightSet& a, const TightSet& b) { return a.size() < b.size(); });
     std::size_t block = 0;
-    for (std::size_t i = 0; i < tight.size() / 2; ++i) {
-      const TightSet& pair = tight[i];  // they come first
-      const TightSet& other = tight[tight.size() - 1 - i];
-      if (pair.size() + other.size() > max_in_block) break;
+    std::size_t first = 0;
+    for (std::size_t last = sets.size(); last > first + 1;) {
+      const TightSet& many = sets[--last];
+      if (many.size() + sets[first].size() > BundleSet::max_count) continue;
       while (block < blocks_.size() && base_[block] > 0) ++block;
       if (block == blocks_.size()) break;
-      for (const TightSet& set : {pair, other}) {
+      for (const TightSet& set : {many, sets[first]}) {
         for (const BundleId bundle : set) {
           is_dealt[static_cast<std::size_t>(bundle)] = true;
           blocks_[block].bundles[blocks_[block].count++] = bundle;
         }
       }
+      blocks_[block].time = time_of(block, blocks_[block]);
+      ++first;
       ++block;
     }
-    return block;
+    return is_dealt;
   }
 
   std::size_t pick(std::size_t count) {
     return static_cast<std::size_t>((random_.next() >> 32) * count >> 32);
   }
 
-  // The tight sets first; then the largest, to the block with the least area. False if one would
-  // have too many.
-  bool deal(const std::vector<TightSet>& tight) {
+  // The largest first, to the block with the least area. False if one would have too many.
+  bool deal() {
     std::fill(blocks_.begin(), blocks_.end(), BundleSet{});
-    std::vector<bool> is_dealt(area_.size(), false);
-    const std::size_t num_paired = place_tight(tight, is_dealt);
-    if (num_paired == blocks_.size()) return false;
     std::vector<std::pair<double, BundleId>> order;
     for (std::size_t i = 0; i < area_.size(); ++i) {
       const auto bundle = static_cast<BundleId>(i);
-      if (is_wide(bundle) || is_dealt[i]) continue;
+      if (is_wide(bundle)) continue;
       if (area_[i] == std::numeric_limits<double>::infinity()) return false;
       order.emplace_back(-area_[i], bundle);
     }
     std::sort(order.begin(), order.end());
-    std::vector<double> areas(base_.begin() + static_cast<std::ptrdiff_t>(num_paired), base_.end());
+    std::vector<double> areas(base_.begin(), base_.end());
     for (const auto& [area, bundle] : order) {
       const auto k =
           static_cast<std::size_t>(std::min_element(areas.begin(), areas.end()) - areas.begin());
-      BundleSet& block = blocks_[num_paired + k];
+      BundleSet& block = blocks_[k];
       if (block.count == max_in_block) return false;
       areas[k] -= area;
       block.bundles[block.count++] = bundle;
@@ -244,13 +267,9 @@ class PartitionSearch {
     find_late();
   }
 
-  // In the end with a thousandth of the heat. What was promised, if anything, is the first target.
-  void anneal(std::int64_t num_trials, double hot, Nanoseconds promised = 0) {
+  // In the end with a thousandth of the heat.
+  void anneal(std::int64_t num_trials, double hot) {
     lower_target();
-    if (promised > bound_ && promised < target_) {
-      target_ = promised;
-      find_late();
-    }
     for (std::int64_t trial = 0; trial < num_trials && best_time_ > bound_; ++trial) {
       const double cooled = static_cast<double>(trial) / static_cast<double>(num_trials);
       heat_ = hot * static_cast<double>(best_time_) * halved(10 * cooled);
@@ -268,7 +287,7 @@ class PartitionSearch {
   }
 
   void change() {
-    constexpr std::size_t none = max_in_block;
+    constexpr std::size_t none = BundleSet::max_count;
     const std::size_t from = late_[pick(late_.size())];
     const std::size_t to = pick(blocks_.size());
     if (to == from) return;
@@ -293,7 +312,7 @@ class PartitionSearch {
                           BundleSet& target) {
       for (const std::size_t i : picked) {
         if (i == none) continue;
-        if (target.count == none) return false;
+        if (target.count >= max_in_block) return false;
         target.bundles[target.count++] = source.bundles[i];
       }
       return true;

@@ -43,7 +43,9 @@ BundleTable::BundleTable(const Problem& problem)
 
 Nanoseconds BundleTable::time(std::int32_t level, const BlockUse& use) const {
   const Level& here = at(level);
-  std::int64_t groups = (use.tokens + here.capacity - 1) / here.capacity;
+  // Divisions take long, and one micro-batch is most common.
+  std::int64_t groups = use.tokens > 0 ? 1 : 0;
+  if (use.tokens > here.capacity) groups = (use.tokens + here.capacity - 1) / here.capacity;
   if (max_sequences_ > 0) {
     groups = std::max(groups, (use.sequences + max_sequences_ - 1) / max_sequences_);
   }

@@ -1,83 +1,309 @@
+// Sets that fill a group, chosen by annealing.
+//
+// Groups of two sizes: the wider ones cost traffic, but hold more bundles, of which more sets fill
+// them. What has no set is a fluid on wide groups that takes its area, and some more since it will
+// leave holes. Within T a set takes its group whole, and so saves what its bundles would take of
+// the fluid, less the time of the group. The sets that save most together are wanted: a new one is
+// drawn bundle by bundle, the last of them such that little time is left, and breaks up the sets
+// that had its bundles. All that is saved makes T shorter, and sets are chosen again for that.
+
 #include "isochron/plan/bundles/tight_sets.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <limits>
 #include <utility>
+
+#include "isochron/plan/cooling.h"
 
 namespace isochron {
 
-std::vector<TightSet> find_tight_sets(const BundleTable& table, Nanoseconds least,
-                                      Nanoseconds latest) {
-  std::vector<std::pair<Nanoseconds, BundleId>> by_cost;
-  for (BundleId bundle = 0; bundle < table.num_bundles(); ++bundle) {
-    if (table.fits(0, bundle)) by_cost.emplace_back(table.use(0, bundle).cost, bundle);
+namespace {
+
+// What the fluid takes beside its area, in parts.
+constexpr double holes = 0.008;
+
+class TightSearch {
+ public:
+  TightSearch(const BundleTable& table, const TightQuestion& question, Random& random)
+      : table_(table),
+        question_(question),
+        random_(random),
+        set_of_(question.bundles.size(), none) {
+    Tokens tokens = 0;
+    for (const BundleId bundle : question.bundles) {
+      const BlockUse& use = table.use(question.level + 1, bundle);
+      tokens += use.tokens;
+      fluid_.push_back(ratio() * static_cast<double>(use.cost) * (1 + holes));
+      total_ += fluid_.back();
+    }
+    total_ += static_cast<double>(question.taken);
+    // As many micro-batches on the wide groups as their tokens take if all is even.
+    const Tokens room = table.capacity() * table.size(question.level) * num_groups();
+    const auto num_slots = std::max<Tokens>(1, (tokens + room - 1) / std::max<Tokens>(1, room));
+    wide_fixed_ = static_cast<double>(num_slots * table.fixed(question.level + 1));
+    sizes_ = {sorted(0, 1), sorted(1, ratio())};
   }
-  std::sort(by_cost.begin(), by_cost.end());
-  const std::size_t count = by_cost.size();
-  // Those that make a pair with one stand in a row.
-  struct Row {
-    std::size_t begin = 0;
-    std::size_t end = 0;
-  };
-  std::vector<Row> rows(count);
-  std::vector<std::size_t> num_left(count, 0);
-  std::vector<bool> is_left(count, true);
-  const auto first_from = [&](Nanoseconds cost) {
-    return static_cast<std::size_t>(
-        std::lower_bound(by_cost.begin(), by_cost.end(), std::pair(cost, BundleId{0})) -
-        by_cost.begin());
-  };
-  for (std::size_t i = 0; i < count; ++i) {
-    const Nanoseconds own = by_cost[i].first + table.fixed(0);
-    rows[i] = {.begin = first_from(least - own), .end = first_from(latest - own + 1)};
-    num_left[i] = rows[i].end - rows[i].begin;
-    if (rows[i].begin <= i && i < rows[i].end) --num_left[i];
+
+  std::vector<TightSets> run(Nanoseconds aim, std::int64_t num_trials) {
+    constexpr int num_rounds = 6;
+    std::vector<TightSets> choices;
+    target_ = static_cast<double>(aim);
+    for (int round = 0; round < num_rounds; ++round) {
+      // What is taken with even odds, in parts of what a full set saves.
+      anneal(num_trials / num_rounds, round == 0 ? 0.5 : 0.15);
+      choices.push_back(chosen());
+      retarget();
+    }
+    std::stable_sort(choices.begin(), choices.end(),
+                     [](const TightSets& a, const TightSets& b) { return a.time < b.time; });
+    return choices;
   }
-  const auto take = [&](std::size_t i) {
-    is_left[i] = false;
-    for (std::size_t j = rows[i].begin; j < rows[i].end; ++j) {
-      if (j != i) --num_left[j];
+
+ private:
+  static constexpr std::size_t max_members = 5;
+  static constexpr std::size_t none = ~std::size_t{0};
+  using Place = std::size_t;  // in the bundles of the question
+
+  struct Size {  // of groups
+    std::int32_t level = 0;
+    double num_groups = 1;  // narrow ones that one takes
+    double fixed = 0;
+    double traffic = 0;         // what the fluid costs more, at most, in parts
+    std::vector<double> costs;  // of bundles that fit, ascending
+    std::vector<Place> places;  // of these
+    double width = 1;
+    std::vector<std::size_t> num_below;  // costs less than so many widths
+  };
+  struct Set {
+    std::array<Place, max_members> places = {};
+    std::size_t count = 0;
+    const Size* size = nullptr;
+    double gain = 0;
+
+    void add(Place place) { places[count++] = place; }
+    [[nodiscard]] std::span<const Place> members() const { return {places.data(), count}; }
+    [[nodiscard]] bool has(Place place) const {
+      return std::find(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(count),
+                       place) != places.begin() + static_cast<std::ptrdiff_t>(count);
     }
   };
-  std::vector<TightSet> sets;
-  while (true) {
-    std::size_t fewest = count;
-    for (std::size_t i = 0; i < count; ++i) {
-      if (!is_left[i] || num_left[i] == 0) continue;
-      if (fewest == count || num_left[i] < num_left[fewest]) fewest = i;
-    }
-    if (fewest == count) break;
-    std::size_t other = count;
-    for (std::size_t j = rows[fewest].begin; j < rows[fewest].end; ++j) {
-      if (j == fewest || !is_left[j]) continue;
-      if (other == count || num_left[j] < num_left[other]) other = j;
-    }
-    take(fewest);
-    take(other);
-    sets.push_back({by_cost[fewest].second, by_cost[other].second});
+
+  [[nodiscard]] double ratio() const {
+    return static_cast<double>(table_.size(question_.level + 1)) / table_.size(question_.level);
   }
-  // Triples of the others: for each the next two, closing in from both sides.
-  for (std::size_t i = 0; i + 2 < count; ++i) {
-    std::size_t j = i + 1;
-    std::size_t k = count - 1;
-    while (is_left[i] && j < k) {
-      if (!is_left[j]) {
-        ++j;
-        continue;
+  [[nodiscard]] std::int32_t num_groups() const {
+    return question_.num_groups + question_.num_other_groups;
+  }
+
+  [[nodiscard]] Size sorted(std::int32_t above, double num_narrow) const {
+    Size size{.level = question_.level + above,
+              .num_groups = num_narrow,
+              .fixed = static_cast<double>(table_.fixed(question_.level + above)),
+              .costs = {},
+              .places = {},
+              .num_below = {}};
+    std::vector<std::pair<double, Place>> order;
+    for (Place place = 0; place < question_.bundles.size(); ++place) {
+      const BundleId bundle = question_.bundles[place];
+      if (!table_.fits(size.level, bundle)) continue;
+      const auto cost = static_cast<double>(table_.use(size.level, bundle).cost);
+      order.emplace_back(cost, place);
+      if (cost > 0) size.traffic = std::max(size.traffic, fluid_[place] / (num_narrow * cost) - 1);
+    }
+    std::sort(order.begin(), order.end());
+    for (const auto& [cost, place] : order) {
+      size.costs.push_back(cost);
+      size.places.push_back(place);
+    }
+    if (order.empty()) return size;
+    // Costs are looked up often: about one in a width.
+    const std::size_t num_widths = 2 * order.size();
+    size.width = std::max(1.0, size.costs.back() / static_cast<double>(num_widths));
+    for (std::size_t i = 0; i <= num_widths; ++i) {
+      const auto first = std::lower_bound(size.costs.begin(), size.costs.end(),
+                                          static_cast<double>(i) * size.width);
+      size.num_below.push_back(static_cast<std::size_t>(first - size.costs.begin()));
+    }
+    return size;
+  }
+
+  [[nodiscard]] double gain(const Set& set) const {
+    double sum = set.size->num_groups * (wide_fixed_ - target_);
+    for (const Place place : set.members()) sum += fluid_[place];
+    return sum;
+  }
+
+  [[nodiscard]] bool is_in_time(const Set& set) const {
+    return static_cast<double>(time(set)) <= target_;
+  }
+
+  [[nodiscard]] Nanoseconds time(const Set& set) const {
+    BlockUse all;
+    for (const Place place : set.members()) {
+      const BlockUse& use = table_.use(set.size->level, question_.bundles[place]);
+      all.cost += use.cost;
+      all.tokens += use.tokens;
+      all.sequences += use.sequences;
+    }
+    return table_.time(set.size->level, all);
+  }
+
+  std::size_t pick(std::size_t count) {
+    return static_cast<std::size_t>((random_.next() >> 32) * count >> 32);
+  }
+
+  // One of the `count` cheapest, rather one that has no set.
+  std::size_t pick_loose(const Size& size, std::size_t count) {
+    std::size_t i = pick(count);
+    for (int more = 0; more < 2 && set_of_[size.places[i]] != none; ++more) i = pick(count);
+    return i;
+  }
+
+  static std::size_t num_within(const Size& size, double cost) {
+    if (cost < size.costs.front()) return 0;
+    if (cost >= size.costs.back()) return size.costs.size();
+    std::size_t count = size.num_below[static_cast<std::size_t>(cost / size.width)];
+    while (size.costs[count] <= cost) ++count;
+    return count;
+  }
+
+  // A set that might save something; empty if the draw leads to none.
+  Set drawn() {
+    // How many bundles there are beside the last.
+    constexpr std::array<std::size_t, 8> on_narrow = {0, 1, 1, 1, 1, 2, 2, 3};
+    constexpr std::array<std::size_t, 8> on_wide = {1, 2, 2, 3, 3, 3, 3, 4};
+    const bool is_wide = pick(8) < 3;
+    const Size& size = sizes_[is_wide ? 1 : 0];
+    if (size.costs.empty()) return {};
+    double room = target_ - size.fixed;
+    const double hole = size.traffic * room + wide_fixed_;  // more than a set leaves
+    Set set{.size = &size};
+    for (std::size_t more = (is_wide ? on_wide : on_narrow)[pick(8)]; more > 0; --more) {
+      const std::size_t count = num_within(size, room - size.costs.front());
+      if (count == 0) return {};
+      const std::size_t i = pick_loose(size, count);
+      if (set.has(size.places[i])) return {};
+      set.add(size.places[i]);
+      room -= size.costs[i];
+    }
+    const std::size_t end = num_within(size, room);
+    const std::size_t first = num_within(size, room - hole);
+    if (first == end) return {};
+    const Place last = size.places[first + pick(end - first)];
+    if (set.has(last)) return {};
+    set.add(last);
+    return set;
+  }
+
+  void anneal(std::int64_t num_trials, double hot) {
+    const double most = sizes_[0].traffic * target_ + wide_fixed_;
+    double heat = 0;
+    for (std::int64_t trial = 0; trial < num_trials; ++trial) {
+      if (trial % 64 == 0) {
+        const double cooled = static_cast<double>(trial) / static_cast<double>(num_trials);
+        heat = most * (hot * halved(10 * cooled) + 0.005);
       }
-      const Nanoseconds time =
-          by_cost[i].first + by_cost[j].first + by_cost[k].first + table.fixed(0);
-      if (!is_left[k] || time > latest) {
-        --k;
-      } else if (time < least) {
-        ++j;
-      } else {
-        is_left[i] = is_left[j] = is_left[k] = false;
-        sets.push_back({by_cost[i].second, by_cost[j].second, by_cost[k].second});
+      Set set = drawn();
+      if (set.count == 0) continue;
+      set.gain = gain(set);
+      if (set.gain <= 0) continue;
+      std::array<std::size_t, max_members> broken = {};
+      std::size_t num_broken = 0;
+      double lost = 0;
+      double num_freed = 0;
+      for (const Place place : set.members()) {
+        const std::size_t other = set_of_[place];
+        const auto end = broken.begin() + static_cast<std::ptrdiff_t>(num_broken);
+        if (other == none || std::find(broken.begin(), end, other) != end) continue;
+        broken[num_broken++] = other;
+        lost += sets_[other].gain;
+        num_freed += sets_[other].size->num_groups;
       }
+      if (num_used_ - num_freed + set.size->num_groups > question_.num_groups) continue;
+      if (lost > set.gain && random_.unit() >= halved((lost - set.gain) / heat)) continue;
+      if (!is_in_time(set)) continue;
+      for (std::size_t i = 0; i < num_broken; ++i) drop(broken[i]);
+      insert(set);
     }
   }
-  return sets;
+
+  void drop(std::size_t set) {
+    for (const Place place : sets_[set].members()) set_of_[place] = none;
+    num_used_ -= sets_[set].size->num_groups;
+    sets_[set] = {};
+    unused_.push_back(set);
+  }
+
+  void insert(const Set& set) {
+    if (unused_.empty()) {
+      unused_.push_back(sets_.size());
+      sets_.emplace_back();
+    }
+    const std::size_t spot = unused_.back();
+    unused_.pop_back();
+    for (const Place place : set.members()) set_of_[place] = spot;
+    num_used_ += set.size->num_groups;
+    sets_[spot] = set;
+  }
+
+  // The step with the sets at hand.
+  [[nodiscard]] Nanoseconds promised() const {
+    Nanoseconds latest = 0;
+    double rest = total_;
+    for (const Set& set : sets_) {
+      if (set.count == 0) continue;
+      latest = std::max(latest, time(set));
+      for (const Place place : set.members()) rest -= fluid_[place];
+    }
+    const double num_left = num_groups() - num_used_;
+    if (num_left < 1) return rest > 0.5 ? std::numeric_limits<Nanoseconds>::max() : latest;
+    return std::max(latest, static_cast<Nanoseconds>(rest / num_left + wide_fixed_));
+  }
+
+  [[nodiscard]] TightSets chosen() const {
+    TightSets answer{.narrow = {}, .wide = {}, .time = promised()};
+    for (const Set& set : sets_) {
+      if (set.count == 0) continue;
+      auto& sets = set.size == sizes_.data() ? answer.narrow : answer.wide;
+      sets.emplace_back();
+      for (const Place place : set.members()) sets.back().push_back(question_.bundles[place]);
+    }
+    return answer;
+  }
+
+  // The target that all groups would reach with what the sets save now.
+  void retarget() {
+    double need = total_;
+    for (const Set& set : sets_) need -= set.gain;
+    target_ = need / num_groups() + wide_fixed_;
+    for (std::size_t i = 0; i < sets_.size(); ++i) {
+      if (sets_[i].count == 0) continue;
+      sets_[i].gain = gain(sets_[i]);
+      if (sets_[i].gain <= 0 || !is_in_time(sets_[i])) drop(i);
+    }
+  }
+
+  const BundleTable& table_;
+  const TightQuestion& question_;
+  Random& random_;
+  std::vector<double> fluid_;  // of each bundle, in time of a narrow group
+  double total_ = 0;           // of all of them, and what is taken
+  double wide_fixed_ = 0;      // of the micro-batches of a group with fluid
+  std::array<Size, 2> sizes_;
+  double target_ = 0;
+  std::vector<std::size_t> set_of_;  // of each bundle; none: fluid
+  std::vector<Set> sets_;
+  std::vector<std::size_t> unused_;  // of these
+  double num_used_ = 0;              // narrow groups that sets take
+};
+
+}  // namespace
+
+std::vector<TightSets> find_tight_sets(const BundleTable& table, const TightQuestion& question,
+                                       Nanoseconds aim, std::int64_t num_trials, Random& random) {
+  return TightSearch(table, question, random).run(aim, num_trials);
 }
 
 }  // namespace isochron
