@@ -137,7 +137,8 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
     }
     set_slots(problem, slots, plan);
     set_prediction(plan);
-    plan.lower_bound_ns = std::min(plan.predicted_step_ns, bound);
+    // One that a plan beats is none: better that than a step called optimal which is not.
+    plan.lower_bound_ns = bound <= plan.predicted_step_ns ? bound : 0;
     set_oversized(problem, plan);
     return true;
   };
