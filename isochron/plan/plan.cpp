@@ -13,6 +13,7 @@
 #include "isochron/core/sequences.h"
 #include "isochron/pad/pad.h"
 #include "isochron/plan/deal.h"
+#include "isochron/plan/default_effort.h"
 #include "isochron/plan/draft_slots.h"
 #include "isochron/plan/full_slots.h"
 #include "isochron/plan/plan_memory.h"

@@ -29,17 +29,6 @@
 
 namespace isochron {
 
-std::int64_t default_effort(const Problem& problem) {
-  const auto count = static_cast<std::int64_t>(problem.num_items());
-  if (problem.options().sync == Sync::step) {
-    // Thousands of sequences are seldom done after their first rounds.
-    return 30'000 + 40 * count + 60 * std::max<std::int64_t>(0, count - 2048);
-  }
-  // Slots are a matter of packing, which takes more than balance does, the more so where groups of
-  // one size leave nothing else to choose.
-  return 60'000 + (problem.sizes().size() == 1 ? 100 : 30) * count;
-}
-
 namespace {
 
 // The first, unless the second is predicted to end earlier.
@@ -252,9 +241,10 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
                   Nanoseconds& bound) {
   const PlanOptions& options = plan.options;
   if (plan.topology.pipeline.stages > 1) {
+    const RankRoom room = rank_room_of(problem);
     if (!has_nested_bundles(problem)) {
-      bound = pipeline_bound(problem);
-      return search_pipeline(problem, plan, bound, effort);
+      bound = pipeline_bound(problem, room);
+      return search_pipeline(problem, plan, room, bound, effort);
     }
     // What leaves holes in aligned blocks is about the work of a rank, whatever it waits for. The
     // slots are counted by the pipeline.
@@ -265,10 +255,10 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
       if (problem.is_alone(item)) same.set_alone(item, problem.alone_size());
     }
     const Nanoseconds work = block_bound(same, step_bound(same));
-    bound = pipeline_bound(problem, work);
-    DraftSlots slots = search_pipeline(problem, plan, bound, effort);
+    bound = pipeline_bound(problem, room, work);
+    DraftSlots slots = search_pipeline(problem, plan, room, bound, effort);
     const Nanoseconds high = step_time(same, slots);
-    bound = std::max(bound, pipeline_bound(problem, bundle_bound(same, work, high)));
+    bound = std::max(bound, pipeline_bound(problem, room, bundle_bound(same, work, high)));
     return slots;
   }
   if (options.sync == Sync::microbatch) {
@@ -382,7 +372,8 @@ DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t
     if (is_free && areas.exceed(size, time)) continue;
     const auto fixed = with_static_size(problem, size);
     if (fixed == nullptr) continue;
-    Nanoseconds fixed_bound = is_pipeline ? pipeline_bound(*fixed) : step_bound(*fixed);
+    Nanoseconds fixed_bound =
+        is_pipeline ? pipeline_bound(*fixed, rank_room_of(*fixed)) : step_bound(*fixed);
     if (is_beaten(fixed_bound) || (is_searched && is_near(fixed_bound))) continue;
     StepPlan same = plan;
     same.options = fixed->options();

@@ -8,9 +8,6 @@
 
 namespace isochron {
 
-// What a few milliseconds for a thousand sequences allow.
-[[nodiscard]] std::int64_t default_effort(const Problem& problem);
-
 struct FoundSlots {
   DraftSlots slots;
   Nanoseconds bound = 0;  // no plan under the same options takes less

@@ -33,10 +33,16 @@ ChunkCosts::ChunkCosts(const PipelineShape& shape)
       width_(shape.shares.empty() ? 2 : 2 * static_cast<std::size_t>(shape.num_chunks())) {}
 
 void ChunkCosts::add(const PassCost& cost) {
+  table_.resize(table_.size() + width_);
+  set(num_rows() - 1, cost);
+}
+
+void ChunkCosts::set(std::size_t row, const PassCost& cost) {
   const auto num_columns = static_cast<std::int32_t>(width_ / 2);
+  Nanoseconds* place = table_.data() + row * width_;
   for (const Nanoseconds part : {cost.forward, cost.backward}) {
     for (std::int32_t chunk = 0; chunk < num_columns; ++chunk) {
-      table_.push_back(chunk_cost(shape_, part, chunk));
+      *place++ = chunk_cost(shape_, part, chunk);
     }
   }
 }

@@ -37,6 +37,7 @@ class ChunkCosts {
 
   // Grows without limit; clear() keeps the memory.
   void add(const PassCost& cost);
+  void set(std::size_t row, const PassCost& cost);
   void clear() { table_.clear(); }
 
   [[nodiscard]] std::size_t width() const { return width_; }

@@ -12,7 +12,6 @@
 #include <limits>
 #include <numeric>
 
-#include "isochron/plan/pipelines/slot_heights.h"
 #include "isochron/simulate/chunk_cost.h"
 
 namespace isochron {
@@ -23,10 +22,12 @@ constexpr double infinite = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-CellBuilder::CellBuilder(const Problem& problem, Tokens capacity, const RankRoom& room)
+CellBuilder::CellBuilder(const Problem& problem, Tokens capacity, const RankRoom& room,
+                         SlotHeights& heights)
     : problem_(problem),
       capacity_(capacity),
       room_(room),
+      slot_heights_(heights),
       order_(static_cast<std::size_t>(problem.num_items())) {
   std::iota(order_.begin(), order_.end(), 0);
   std::vector<double> areas;  // by item
@@ -57,9 +58,10 @@ const CellBuilder::Table& CellBuilder::table_of(PriceId price) {
   return table;
 }
 
-void CellBuilder::take(std::size_t place) {
+void CellBuilder::put(std::size_t bin, std::size_t place) {
   next_[place] = place + 1;
   --num_items_left_;
+  placed_.push_back({.bin = bin, .item = order_[place]});
 }
 
 std::size_t CellBuilder::next_left(std::size_t place) {
@@ -119,7 +121,7 @@ const CellBuilder::Heights& CellBuilder::heights_for(double lead, double shortes
   const double forward_share = problem_.model().forward_share;
   if (free_heights_.of_slot.size() != static_cast<std::size_t>(num_slots)) {
     peak_heights_.clear();
-    free_heights_ = sorted(slot_heights(shape, pass, forward_share, num_slots, 1));
+    free_heights_ = sorted(slot_heights_.of(num_slots));
   }
   const bool is_paced = problem_.options().sync == Sync::microbatch;
   if (is_paced && first_heights_ != nullptr) return *first_heights_;
@@ -143,12 +145,20 @@ const CellBuilder::Heights& CellBuilder::heights_for(double lead, double shortes
 // The largest item left that keeps all limits, or the number of items.
 std::size_t CellBuilder::find_fitting(const Table& table, double time, Tokens tokens,
                                       std::int32_t sequences) {
-  const auto by_time = std::partition_point(table.costs.begin(), table.costs.end(),
-                                            [&](double cost) { return cost > time; });
-  const auto by_tokens = std::partition_point(table.tokens.begin(), table.tokens.end(),
-                                              [&](Tokens count) { return count > tokens; });
-  std::size_t place = static_cast<std::size_t>(
-      std::max(by_time - table.costs.begin(), by_tokens - table.tokens.begin()));
+  const auto is_too_large = [&](std::size_t place) {
+    return table.costs[place] > time || table.tokens[place] > tokens;
+  };
+  std::size_t place = next_left(0);
+  while (smallest_ > place && next_left(smallest_ - 1) != smallest_ - 1) --smallest_;
+  if (smallest_ <= place || is_too_large(smallest_ - 1)) return order_.size();
+  if (is_too_large(place)) {
+    std::size_t end = smallest_ - 1;  // is small enough
+    while (place + 1 < end) {
+      const std::size_t middle = place + (end - place) / 2;
+      (is_too_large(middle) ? place : end) = middle;
+    }
+    place = end;
+  }
   // Costs and tokens of items are in this order, but for padding and extra costs.
   constexpr int max_tries = 4;
   for (int i = 0; i < max_tries; ++i) {
@@ -164,21 +174,20 @@ std::size_t CellBuilder::find_fitting(const Table& table, double time, Tokens to
 }
 
 void CellBuilder::fill_bin(const Table& table, double height, std::int64_t& num_more,
-                           std::vector<ItemId>& bin) {
+                           std::size_t bin) {
   const std::int32_t most = problem_.options().max_sequences;
   constexpr double slack = 1 + 1e-12;
   double time = height * slack - table.fixed;
   Tokens tokens = problem_.capacity() * table.size;
   std::int32_t sequences = most == 0 ? std::numeric_limits<std::int32_t>::max() : most;
-  while (bin.empty() || num_more > 0) {
-    const std::size_t place = find_fitting(table, time, tokens, sequences);
-    if (place == order_.size()) return;
-    if (!bin.empty()) --num_more;
-    take(place);
-    bin.push_back(order_[place]);
-    time -= table.costs[place];
-    tokens = std::min(tokens, capacity_ * table.size) - table.tokens[place];
-    sequences -= problem_.num_sequences(order_[place]);
+  for (bool is_empty = true; is_empty || num_more > 0; is_empty = false) {
+    const std::size_t found = find_fitting(table, time, tokens, sequences);
+    if (found == order_.size()) return;
+    if (!is_empty) --num_more;
+    put(bin, found);
+    time -= table.costs[found];
+    tokens = std::min(tokens, capacity_ * table.size) - table.tokens[found];
+    sequences -= problem_.num_sequences(order_[found]);
   }
 }
 
@@ -186,27 +195,26 @@ void CellBuilder::fill_bin(const Table& table, double height, std::int64_t& num_
 // fits, the smallest.
 void CellBuilder::add_cell(const Table& table, std::int64_t first, const Heights& heights,
                            std::size_t closed, double time) {
-  const std::size_t place = draft_.bins.size();
   const std::size_t num_slots = heights.of_slot.size();
-  draft_.cells.push_back({.ranks = {.first = first, .size = table.size}, .line = num_lines_});
-  draft_.bins.resize(place + num_slots);
+  const std::size_t first_bin = cells_.size() * num_slots;
+  cells_.push_back({.cell = {.ranks = {.first = first, .size = table.size}, .line = num_lines_},
+                    .is_wide = false,
+                    .slot = closed});
   // What is needed for all slots that are still to come, in cells as narrow as can be.
   const auto num_open = static_cast<std::int64_t>(num_slots) - (closed < num_slots ? 1 : 0);
   const std::int64_t num_left = problem_.num_ranks() - first - table.size;
   std::int64_t num_more = num_items_left_ - (num_open + static_cast<std::int64_t>(num_slots) *
                                                             (num_left / narrowest_size(first)));
   for (const std::size_t slot : heights.tallest_first) {
-    CellDraft::Bin& bin = draft_.bins[place + slot];
-    bin.is_closed = slot == closed;
-    if (bin.is_closed) continue;
-    fill_bin(table, heights.of_slot[slot] * time, num_more, bin.items);
-    if (bin.items.empty()) {
+    if (slot == closed) continue;
+    const std::size_t first_placed = placed_.size();
+    fill_bin(table, heights.of_slot[slot] * time, num_more, first_bin + slot);
+    if (placed_.size() == first_placed) {
       while (smallest_ > 0 && next_left(smallest_ - 1) != smallest_ - 1) --smallest_;
       if (smallest_ == 0 || table.costs[smallest_ - 1] == infinite) continue;
-      take(smallest_ - 1);
-      bin.items.push_back(order_[smallest_ - 1]);
+      put(first_bin + slot, smallest_ - 1);
     }
-    count_bin(table, slot, bin.items);
+    count_slot(table, slot, first_placed);
   }
 }
 
@@ -219,12 +227,11 @@ std::size_t CellBuilder::add_wide_cell(const Table& table, std::int64_t first,
     if (heights.of_slot[lower] < needed) break;
     slot = lower;
   }
-  const std::size_t place = draft_.bins.size();
-  draft_.cells.push_back({.ranks = {.first = first, .size = table.size}, .line = num_lines_});
-  draft_.bins.resize(place + heights.of_slot.size(), {.items = {}, .is_closed = true});
-  take(lead);
-  draft_.bins[place + slot] = {.items = {order_[lead]}, .is_closed = false};
-  count_bin(table, slot, draft_.bins[place + slot].items);
+  put(cells_.size() * heights.of_slot.size() + slot, lead);
+  cells_.push_back({.cell = {.ranks = {.first = first, .size = table.size}, .line = num_lines_},
+                    .is_wide = true,
+                    .slot = slot});
+  count_slot(table, slot, placed_.size() - 1);
   return slot;
 }
 
@@ -285,10 +292,12 @@ std::int32_t CellBuilder::narrowest_size(std::int64_t first) const {
   return problem_.sizes().back();
 }
 
-void CellBuilder::count_bin(const Table& table, std::size_t slot,
-                            const std::vector<ItemId>& items) {
+// A bin of the slot, which holds all that was placed from there on.
+void CellBuilder::count_slot(const Table& table, std::size_t slot, std::size_t first_placed) {
   auto cost = static_cast<Nanoseconds>(table.fixed);
-  for (const ItemId item : items) cost += problem_.item_cost(table.price, item);
+  for (std::size_t i = first_placed; i < placed_.size(); ++i) {
+    cost += problem_.item_cost(table.price, placed_[i].item);
+  }
   PassCost pass = split_cost(cost, problem_.model().forward_share);
   if (problem_.options().pass == Pass::forward) pass.backward = 0;
   slot_costs_[slot].forward = std::max(slot_costs_[slot].forward, pass.forward);
@@ -300,20 +309,22 @@ double CellBuilder::line_time() {
   const PipelineShape& shape = problem_.topology().pipeline;
   const Pass pass = problem_.options().pass;
   const auto num_slots = static_cast<std::int32_t>(slot_costs_.size());
-  if (!time_ || time_->num_slots() != num_slots) time_.emplace(shape, num_slots, pass);
+  if (!pipeline_ || pipeline_->num_slots() != num_slots) pipeline_.emplace(shape, num_slots, pass);
   const double share = pass == Pass::train ? 1 : problem_.model().forward_share;
-  return static_cast<double>(time_->makespan(slot_costs_) - room_.transfers()) * shape.stages /
+  return static_cast<double>(pipeline_->makespan(slot_costs_) - room_.transfers()) * shape.stages /
          share;
 }
 
-std::optional<CellDraft> CellBuilder::find_cells(std::int32_t num_slots, double time) {
+bool CellBuilder::builds_cells(std::int32_t num_slots, double time) {
   next_.resize(order_.size() + 1);
   std::iota(next_.begin(), next_.end(), std::size_t{0});
   smallest_ = order_.size();
   num_items_left_ = problem_.num_items();
   first_heights_ = nullptr;
-  draft_ = {};
+  cells_.clear();
+  placed_.clear();
   num_lines_ = 0;
+  time_ = 0;
   slot_costs_.assign(static_cast<std::size_t>(num_slots), {});
   const bool is_paced = problem_.options().sync == Sync::microbatch;
   const std::size_t none = slot_costs_.size();
@@ -322,26 +333,40 @@ std::optional<CellDraft> CellBuilder::find_cells(std::int32_t num_slots, double 
   for (std::size_t lead = next_left(0); lead < order_.size(); lead = next_left(0)) {
     const Table* table = find_table(lead, first, std::min(narrowest_size(first), widest), widest,
                                     {.least = num_slots, .most = num_slots}, time);
-    if (table == nullptr) return std::nullopt;
+    if (table == nullptr) return false;
     const double needed = (table->costs[lead] + table->fixed) / time;
     const double shortest = (table->costs.back() + table->fixed) / time;
     const Heights& heights = heights_for(needed, shortest, num_slots);
-    if (heights.of_slot.empty()) return std::nullopt;
+    if (heights.of_slot.empty()) return false;
     if (needed > tallest(free_heights_) && table->size > problem_.sizes().front()) {
       const std::size_t closed = add_wide_cell(*table, first, heights, lead, time);
       add_cells_beside(*table, first, heights, closed, time);
     } else {
       add_cell(*table, first, heights, none, time);
     }
-    draft_.time = std::max(draft_.time, line_time());
+    time_ = std::max(time_, line_time());
     constexpr double much = 1.03;
-    if (next_left(0) == lead || draft_.time > much * time) return std::nullopt;
+    if (next_left(0) == lead || time_ > much * time) return false;
     first += table->size;
     widest = table->size;
     ++num_lines_;
     if (!is_paced) std::fill(slot_costs_.begin(), slot_costs_.end(), PassCost{});
   }
-  return std::move(draft_);
+  return true;
+}
+
+CellDraft CellBuilder::draft() const {
+  const std::size_t num_slots = slot_costs_.size();
+  CellDraft draft{.cells = {}, .bins = std::vector<CellDraft::Bin>(cells_.size() * num_slots)};
+  for (const Built& built : cells_) {
+    for (std::size_t slot = 0; slot < num_slots; ++slot) {
+      draft.bins[draft.cells.size() * num_slots + slot].is_closed =
+          (slot == built.slot) != built.is_wide;
+    }
+    draft.cells.push_back(built.cell);
+  }
+  for (const auto& [bin, item] : placed_) draft.bins[bin].items.push_back(item);
+  return draft;
 }
 
 }  // namespace isochron

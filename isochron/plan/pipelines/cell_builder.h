@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "isochron/plan/pipelines/cell_draft.h"
 #include "isochron/plan/pipelines/rank_room.h"
+#include "isochron/plan/pipelines/slot_heights.h"
 #include "isochron/plan/problem.h"
 #include "isochron/simulate/pipeline_time.h"
 
@@ -17,14 +17,27 @@ namespace isochron {
 class CellBuilder {
  public:
   // Ranks are equally fast and every item is a bundle. Only micro-batches of one item hold more
-  // than `capacity` tokens a rank.
-  CellBuilder(const Problem& problem, Tokens capacity, const RankRoom& room);
+  // than `capacity` tokens a rank. `room` and `heights` are those of the question.
+  CellBuilder(const Problem& problem, Tokens capacity, const RankRoom& room, SlotHeights& heights);
 
-  // Cells with so many slots that take about `time`, as RankRoom counts it. None if some item found
-  // no place, or if they take much longer because a slot has to hold something.
-  [[nodiscard]] std::optional<CellDraft> find_cells(std::int32_t num_slots, double time);
+  // Builds cells with so many slots that take about `time`, as RankRoom counts it. False if some
+  // item found no place, or if they take much longer because a slot has to hold something.
+  [[nodiscard]] bool builds_cells(std::int32_t num_slots, double time);
+
+  // What was built last, and how long its slowest line takes.
+  [[nodiscard]] double time() const { return time_; }
+  [[nodiscard]] CellDraft draft() const;
 
  private:
+  struct Built {
+    CellDraft::Cell cell;
+    bool is_wide = false;  // runs one slot
+    std::size_t slot = 0;  // that one, or else the one that others of the line have
+  };
+  struct Placed {
+    std::size_t bin;  // of the draft
+    ItemId item;
+  };
   struct Table {  // by place in order_, for one price
     PriceId price = 0;
     std::int32_t size = 1;
@@ -39,7 +52,7 @@ class CellBuilder {
 
   [[nodiscard]] const Table& table_of(PriceId price);
   [[nodiscard]] std::size_t next_left(std::size_t place);
-  void take(std::size_t place);
+  void put(std::size_t bin, std::size_t place);
   [[nodiscard]] const Table* find_table(std::size_t lead, std::int64_t first,
                                         std::int32_t narrowest, std::int32_t widest,
                                         SlotRange num_slots, double time);
@@ -55,24 +68,26 @@ class CellBuilder {
   void add_cells_beside(const Table& wide, std::int64_t first, const Heights& heights,
                         std::size_t closed, double time);
   [[nodiscard]] std::int32_t narrowest_size(std::int64_t first) const;
-  void count_bin(const Table& table, std::size_t slot, const std::vector<ItemId>& items);
+  void count_slot(const Table& table, std::size_t slot, std::size_t first_placed);
   [[nodiscard]] double line_time();
-  void fill_bin(const Table& table, double height, std::int64_t& num_more,
-                std::vector<ItemId>& bin);
+  void fill_bin(const Table& table, double height, std::int64_t& num_more, std::size_t bin);
   [[nodiscard]] std::size_t find_fitting(const Table& table, double time, Tokens tokens,
                                          std::int32_t sequences);
 
   const Problem& problem_;
   Tokens capacity_;
   const RankRoom& room_;
+  SlotHeights& slot_heights_;
   std::vector<ItemId> order_;      // largest first
   std::vector<double> areas_;      // by place in order_, on the smallest size that holds the item
   std::vector<std::size_t> next_;  // the first place at or after it that may be left
   std::map<PriceId, Table> tables_;
-  std::optional<PipelineTime> time_;  // of as many slots as were asked for last
-  std::vector<PassCost> slot_costs_;  // slowest of the line, so far
-  CellDraft draft_;
+  std::optional<PipelineTime> pipeline_;  // of as many slots as were asked for last
+  std::vector<PassCost> slot_costs_;      // slowest of the line, so far
+  std::vector<Built> cells_;
+  std::vector<Placed> placed_;
   std::size_t num_lines_ = 0;
+  double time_ = 0;
   // In parts of the time, for as many slots as were asked for last.
   Heights free_heights_;                    // where no slot is too long
   std::map<int, Heights> peak_heights_;     // with one that is, by its length

@@ -21,7 +21,6 @@ struct CellDraft {
   };
   std::vector<Cell> cells;
   std::vector<Bin> bins;  // by cell, then slot
-  double time = 0;        // of the slowest line, as RankRoom counts it
 };
 
 }  // namespace isochron

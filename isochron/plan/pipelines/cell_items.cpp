@@ -33,4 +33,12 @@ CellItems::CellItems(const Problem& problem, std::vector<RankRange> cells)
   }
 }
 
+std::vector<RankRange> equal_cells(const Problem& problem, std::int32_t size) {
+  std::vector<RankRange> cells;
+  for (std::int64_t first = 0; first < problem.num_ranks(); first += size) {
+    cells.push_back({.first = first, .size = size});
+  }
+  return cells;
+}
+
 }  // namespace isochron

@@ -44,4 +44,7 @@ class CellItems {
   std::vector<BundleId> bundle_of_;
 };
 
+// Consecutive cells of one size, which divides the ranks.
+[[nodiscard]] std::vector<RankRange> equal_cells(const Problem& problem, std::int32_t size);
+
 }  // namespace isochron

@@ -54,36 +54,35 @@ std::vector<std::int32_t> slot_counts(const Problem& problem, const PipelineBubb
 
 }  // namespace
 
-std::optional<FoundCells> search_cells(const Problem& problem, Tokens capacity, Nanoseconds bound) {
-  const PipelineShape& shape = problem.topology().pipeline;
-  const Pass pass = problem.options().pass;
-  const double forward_share = problem.model().forward_share;
-  const RankRoom room(shape, pass, forward_share, static_cast<double>(problem.microbatch()),
-                      max_slots);
-  CellBuilder builder(problem, capacity, room);
-  const double least = std::max(1.0, static_cast<double>(bound)) * shape.stages /
-                       (pass == Pass::train ? 1 : forward_share);
+std::optional<FoundCells> search_cells(const Problem& problem, const RankRoom& room,
+                                       SlotHeights& heights, Tokens capacity, Nanoseconds bound,
+                                       const std::optional<CellGuess>& guess) {
+  const double share = problem.options().pass == Pass::train ? 1 : problem.model().forward_share;
+  const double least =
+      std::max(1.0, static_cast<double>(bound)) * problem.topology().pipeline.stages / share;
+  CellBuilder builder(problem, capacity, room, heights);
   std::optional<FoundCells> best;
+  const std::vector<std::int32_t> counts =
+      guess ? std::vector{guess->num_slots} : slot_counts(problem, room.bubble());
   int num_idle = 0;
-  for (const std::int32_t count : slot_counts(problem, room.bubble())) {
+  for (const std::int32_t count : counts) {
     const auto is_found = [&](double time) {
-      auto draft = builder.find_cells(count, time);
-      if (!draft) return false;
-      if (!best || draft->time < best->draft.time) {
-        best = FoundCells{.draft = std::move(*draft), .num_slots = count};
+      if (!builder.builds_cells(count, time)) return false;
+      if (!best || builder.time() < best->found.time) {
+        best = {.draft = builder.draft(), .found = {.num_slots = count, .time = builder.time()}};
       }
       return true;
     };
     double low = least;
-    double high = least;
+    double high = guess ? std::max(least, guess->time) : least;
     if (!best) {
       constexpr double much_longer = 4;
-      constexpr double factor = 1.15;
+      const double factor = guess ? 1.03 : 1.15;
       for (; !is_found(high) && high < much_longer * least; high *= factor) low = high;
       if (!best) continue;
     } else {
       constexpr double worthwhile = 0.995;
-      high = best->draft.time * worthwhile;
+      high = best->found.time * worthwhile;
       constexpr int max_idle = 5;
       if (!is_found(high)) {
         if (++num_idle == max_idle) break;

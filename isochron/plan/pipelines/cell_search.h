@@ -4,19 +4,30 @@
 #include <optional>
 
 #include "isochron/plan/pipelines/cell_draft.h"
+#include "isochron/plan/pipelines/rank_room.h"
+#include "isochron/plan/pipelines/slot_heights.h"
 #include "isochron/plan/problem.h"
 
 namespace isochron {
 
+// Where cells are looked for: those of a sample are near those of the whole.
+struct CellGuess {
+  std::int32_t num_slots = 1;  // a multiple of pipeline.group
+  double time = 0;             // of the slowest line, as RankRoom counts it
+};
+
 struct FoundCells {
   CellDraft draft;
-  std::int32_t num_slots = 1;  // a multiple of pipeline.group
+  CellGuess found;
 };
 
 // Cells of several sizes that are done early, where ranks are equally fast and every item is a
 // bundle. Only micro-batches of one item hold more than `capacity` tokens a rank; no step is
-// shorter than `bound`. None if no cells are found.
-[[nodiscard]] std::optional<FoundCells> search_cells(const Problem& problem, Tokens capacity,
-                                                     Nanoseconds bound);
+// shorter than `bound`; `room` and `heights` are those of the question. With a guess they have that
+// number of slots. None if no cells are found.
+[[nodiscard]] std::optional<FoundCells> search_cells(const Problem& problem, const RankRoom& room,
+                                                     SlotHeights& heights, Tokens capacity,
+                                                     Nanoseconds bound,
+                                                     const std::optional<CellGuess>& guess = {});
 
 }  // namespace isochron

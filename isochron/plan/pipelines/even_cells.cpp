@@ -6,6 +6,9 @@
 #include "isochron/plan/pipelines/even_cells.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
 
 #include "isochron/balance/assignment.h"
 #include "isochron/core/int128.h"
@@ -52,6 +55,16 @@ std::optional<BinOf> cell_of_bundles(const Problem& problem, const CellItems& ce
   return assign(units, num_cells, limits, RefineGoal::largest,
                 8 * static_cast<std::int64_t>(costs.size()))
       .bin_of;
+}
+
+// Of about a million together, none nothing.
+std::vector<std::int64_t> parts_of(std::span<const double> heights) {
+  const double sum = std::accumulate(heights.begin(), heights.end(), 0.0);
+  std::vector<std::int64_t> parts;
+  for (const double height : heights) {
+    parts.push_back(std::max<std::int64_t>(1, std::llround(1e6 * height / sum)));
+  }
+  return parts;
 }
 
 // Whether all items found room in the bins of the cell.
@@ -103,8 +116,7 @@ bool fill_cell(const Problem& problem, const CellItems& cells, std::size_t cell,
 }  // namespace
 
 std::optional<CellDraft> find_even_cells(const Problem& problem, const CellItems& cells,
-                                         const GridShape& shape,
-                                         std::span<const std::int64_t> profile,
+                                         const GridShape& shape, std::span<const double> heights,
                                          bool is_wait_counted) {
   const auto cell_of = cell_of_bundles(problem, cells, shape, is_wait_counted);
   if (!cell_of) return std::nullopt;
@@ -113,6 +125,7 @@ std::optional<CellDraft> find_even_cells(const Problem& problem, const CellItems
     const auto bundle = static_cast<std::size_t>(cells.bundle_of(item));
     items_of_cell[static_cast<std::size_t>((*cell_of)[bundle])].push_back(item);
   }
+  const std::vector<std::int64_t> profile = parts_of(heights);
   const auto num_slots = static_cast<std::size_t>(shape.num_slots);
   CellDraft draft;
   draft.bins.resize(cells.num_cells() * num_slots);

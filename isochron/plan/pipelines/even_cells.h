@@ -18,12 +18,12 @@ struct GridShape {
 };
 
 // For cells of one size, which every item fits: spreads the items over the cells by what they cost,
-// or with what a long one makes others wait, and those of a cell over its slots by the parts of
-// `profile`. Every cell is a line. None if some item found no room.
+// or with what a long one makes others wait, and those of a cell over its slots by `heights`. Every
+// cell is a line. None if some item found no room.
 [[nodiscard]] std::optional<CellDraft> find_even_cells(const Problem& problem,
                                                        const CellItems& cells,
                                                        const GridShape& shape,
-                                                       std::span<const std::int64_t> profile,
+                                                       std::span<const double> heights,
                                                        bool is_wait_counted);
 
 }  // namespace isochron

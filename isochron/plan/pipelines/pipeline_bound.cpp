@@ -21,7 +21,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <span>
+#include <utility>
 #include <vector>
 
 #include "isochron/plan/bounds/bounds.h"
@@ -41,11 +41,13 @@ enum class Effort { little, full };
 
 class PipelineBound {
  public:
-  PipelineBound(const Problem& problem, std::span<const std::int32_t> sizes)
+  PipelineBound(const Problem& problem, const RankRoom& room, BundleChoices bundles)
       : problem_(problem),
+        room_(room),
         shape_(problem.topology().pipeline),
         is_train_(problem.options().pass == Pass::train),
-        fixed_(static_cast<double>(problem.microbatch())) {
+        fixed_(static_cast<double>(problem.microbatch())),
+        bundles_(std::move(bundles)) {
     speed_ = problem.num_ranks();
     if (problem.has_speeds()) {
       const auto& speeds = problem.topology().rank_speed;
@@ -56,7 +58,6 @@ class PipelineBound {
     const double forward = problem.model().forward_share;
     lesser_ = is_train_ ? std::min(forward, 1 - forward) : 1;
     pass_share_ = is_train_ ? 1 : forward;
-    find_choices(sizes);
   }
 
   // `at_least`: some rank, or all of them together, works at least that long in a training pass;
@@ -64,7 +65,7 @@ class PipelineBound {
   Nanoseconds bound(Nanoseconds at_least, Nanoseconds beside_fixed, Effort effort) {
     auto whole = static_cast<double>(at_least);
     if (!problem_.has_speeds()) {
-      beside_fixed_ = std::max(area_ / speed_, static_cast<double>(beside_fixed));
+      beside_fixed_ = std::max(bundles_.area / speed_, static_cast<double>(beside_fixed));
       whole = std::max(whole, beside_fixed_ + fixed_);
     }
     double best = stage_bound(whole);
@@ -84,68 +85,6 @@ class PipelineBound {
   // group - 1 slots are empty.
   double rounding() const {
     return 2.0 + problem_.num_items() + shape_.group + shape_.num_chunks();
-  }
-
-  // Sizes that are judged together, as places from `first` to `last`.
-  struct SizeRange {
-    std::size_t first = 0;
-    std::size_t last = 0;
-    double fixed = 0;  // least of a micro-batch
-  };
-
-  // Every size alone, or those that differ by less than an eighth together.
-  std::vector<SizeRange> size_ranges(std::span<const std::int32_t> sizes, bool is_alone) const {
-    std::vector<SizeRange> ranges;
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      const auto fixed = static_cast<double>(problem_.least_fixed(sizes[i]));
-      if (is_alone || ranges.empty() || sizes[i] * 8 >= sizes[ranges.back().first] * 9) {
-        ranges.push_back({.first = i, .last = i, .fixed = fixed});
-      } else {
-        ranges.back().last = i;
-        ranges.back().fixed = std::min(ranges.back().fixed, fixed);
-      }
-    }
-    return ranges;
-  }
-
-  // What a bundle takes at least on the sizes of a range. Where links are ordered no larger group
-  // has the smaller area, so that all have at least that of the first, and the time of that area on
-  // the last.
-  Choice choice_of(BundleId bundle, std::span<const std::int32_t> sizes,
-                   const SizeRange& range) const {
-    const std::int32_t size = sizes[range.first];
-    const double area = static_cast<double>(problem_.least_cost(size, bundle)) * size;
-    const bool is_item = problem_.items_of(bundle).size() == 1;
-    return {
-        .size = size, .area = area, .time = is_item ? area / sizes[range.last] + range.fixed : 0};
-  }
-
-  void find_choices(std::span<const std::int32_t> sizes) {
-    constexpr std::size_t few_sizes = 64;
-    const bool are_few = sizes.size() <= few_sizes || !problem_.has_ordered_links();
-    const std::vector<SizeRange> alone = size_ranges(sizes, true);
-    const std::vector<SizeRange> together = size_ranges(sizes, are_few);
-    choices_.resize(static_cast<std::size_t>(problem_.num_bundles()));
-    for (BundleId bundle = 0; bundle < problem_.num_bundles(); ++bundle) {
-      auto& choices = choices_[static_cast<std::size_t>(bundle)];
-      double least = infinite;
-      double fastest = infinite;
-      // Short ones hardly need wide groups.
-      const bool is_short = problem_.fits(sizes.front(), bundle);
-      for (SizeRange range : is_short ? together : alone) {
-        while (range.first < range.last && !problem_.fits(sizes[range.first], bundle)) {
-          ++range.first;
-        }
-        if (!problem_.fits(sizes[range.first], bundle)) continue;
-        const Choice choice = choice_of(bundle, sizes, range);
-        if (choice.time >= fastest && choice.area >= least) continue;
-        choices.push_back(choice);
-        least = std::min(least, choice.area);
-        fastest = std::min(fastest, choice.time);
-      }
-      area_ += least;
-      longest_ = std::max(longest_, fastest);
-    }
   }
 
   double share_of(std::int32_t stage) const {
@@ -186,7 +125,7 @@ class PipelineBound {
 
   double item_bound() const {
     const double lost = is_train_ && !problem_.has_speeds() ? 0 : 2;
-    return longest_ / fastest_speed_ * pass_share_ - lost + transfers();
+    return bundles_.longest / fastest_speed_ * pass_share_ - lost + transfers();
   }
   double transfers() const {
     return static_cast<double>(shape_.transfer_ns) * (shape_.num_chunks() - 1) *
@@ -196,7 +135,7 @@ class PipelineBound {
   double long_slots_bound() const {
     const double part = std::min(share_of(0), share_of(shape_.stages - 1));
     std::vector<double> lengths;
-    for (const auto& choices : choices_) {
+    for (const auto& choices : bundles_.classes) {
       for (const Choice& choice : choices) lengths.push_back(choice.time);
     }
     std::sort(lengths.begin(), lengths.end());
@@ -206,7 +145,7 @@ class PipelineBound {
     for (std::size_t i = lengths.size(); i > 0; i -= std::min(i, step)) {
       const double length = lengths[i - 1];
       double weighed = 0;
-      for (const auto& choices : choices_) {
+      for (const auto& choices : bundles_.classes) {
         double least = infinite;
         for (const Choice& choice : choices) {
           least = std::min(least, choice.area * (choice.time >= length ? 1 : lesser_));
@@ -227,17 +166,14 @@ class PipelineBound {
     const std::int32_t step = shape_.virtual_ > 1 ? shape_.group : 1;
     // An empty slot helps nobody, but their number is a multiple.
     const std::int32_t most = std::max(step, (problem_.num_items() + step - 1) / step * step);
-    constexpr std::int32_t max_known = 512;
-    const RankRoom room(shape_, problem_.options().pass, problem_.model().forward_share, fixed_,
-                        std::min(most, max_known));
-    const auto other_parts = static_cast<double>(room.transfers());
+    const auto other_parts = static_cast<double>(room_.transfers());
     const double to_time = pass_share_ / shape_.stages;
-    const double lost = rounding() + room.lost();
-    double time = num_slots_time(room.bubble(), whole, most);
+    const double lost = rounding() + room_.lost();
+    double time = num_slots_time(whole, most);
     time = std::max(time, (at_least + lost - other_parts) / to_time);
     if (!problem_.has_speeds()) {
-      const RoomQuestion question{.choices = choices_,
-                                  .room = room,
+      const RoomQuestion question{.choices = bundles_.classes,
+                                  .room = room_,
                                   .fixed = fixed_,
                                   .num_ranks = problem_.num_ranks(),
                                   .max_slots = most,
@@ -250,25 +186,23 @@ class PipelineBound {
 
   double num_slots_bound(double whole) const {
     const std::int32_t most = problem_.num_items() + shape_.group;
-    constexpr std::int32_t max_known = 128;
-    const PipelineBubble bubble(shape_, problem_.options().pass, problem_.model().forward_share,
-                                std::min(most, max_known));
-    return pass_share_ / shape_.stages * num_slots_time(bubble, whole, most) * (1 - slack) -
-           rounding();
+    return pass_share_ / shape_.stages * num_slots_time(whole, most) * (1 - slack) - rounding();
   }
 
-  double num_slots_time(const PipelineBubble& bubble, double whole, std::int32_t most) const {
+  double num_slots_time(double whole, std::int32_t most) const {
     double best = infinite;
     for (std::int32_t count = 1; count <= most; ++count) {
-      const double work = std::max({whole, beside_fixed_ + count * fixed_,
-                                    (area_ + count * fixed_ * problem_.num_ranks()) / speed_});
+      const double work =
+          std::max({whole, beside_fixed_ + count * fixed_,
+                    (bundles_.area + count * fixed_ * problem_.num_ranks()) / speed_});
       if (work >= best) break;
-      best = std::min(best, work * (1 + bubble.share(count)));
+      best = std::min(best, work * (1 + room_.bubble().share(count)));
     }
     return best;
   }
 
   const Problem& problem_;
+  const RankRoom& room_;
   const PipelineShape& shape_;
   bool is_train_;
   double fixed_;
@@ -276,23 +210,29 @@ class PipelineBound {
   double fastest_speed_ = 1;
   double lesser_ = 0;                // part of a cost that the lesser pass takes
   double pass_share_ = 1;            // part of a cost that the pass takes
-  double area_ = 0;                  // least, of all bundles
   double beside_fixed_ = -infinite;  // work of some rank without the fixed cost of its slots
-  double longest_ = 0;               // slot that some item needs
-  std::vector<std::vector<Choice>> choices_;
+  BundleChoices bundles_;
 };
 
 }  // namespace
 
-Nanoseconds pipeline_bound(const Problem& problem, Nanoseconds work) {
+Nanoseconds pipeline_bound(const Problem& problem, const RankRoom& room, Nanoseconds work) {
   const Nanoseconds whole = std::max(
       equal_count_bound(problem),
       problem.options().sync == Sync::microbatch ? slot_bound(problem) : step_bound(problem));
-  return PipelineBound(problem, problem.sizes()).bound(whole, work, Effort::full);
+  return PipelineBound(problem, room, bundle_choices(problem, problem.sizes()))
+      .bound(whole, work, Effort::full);
 }
 
-Nanoseconds static_pipeline_bound(const Problem& problem, std::int32_t size) {
-  return PipelineBound(problem, {&size, 1}).bound(0, 0, Effort::little);
+Nanoseconds static_pipeline_bound(const Problem& problem, const RankRoom& room, std::int32_t size) {
+  BundleChoices bundles;
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    const auto cost = static_cast<double>(problem.least_cost(size, bundle));
+    bundles.area += cost * size;
+    if (problem.items_of(bundle).size() == 1) bundles.longest = std::max(bundles.longest, cost);
+  }
+  bundles.longest += static_cast<double>(problem.least_fixed(size));
+  return PipelineBound(problem, room, std::move(bundles)).bound(0, 0, Effort::little);
 }
 
 }  // namespace isochron

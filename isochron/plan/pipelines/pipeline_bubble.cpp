@@ -27,15 +27,15 @@ constexpr double infinite = std::numeric_limits<double>::infinity();
 // Sums of the least weights, from the middle on: of one block, of two, ..
 std::vector<double> sums_of_weights(const BlockTurn& turn, double first, double gained,
                                     double missed, std::size_t count) {
-  std::vector<double> weights = {first};
-  std::vector<double> sums = {first};
-  while (sums.size() < count) {
+  std::vector<double> weights(count, first);
+  std::vector<double> sums(count, first);
+  for (std::size_t i = 1; i < count; ++i) {
     double needed = 1;
-    for (std::size_t back = 0; back < std::min(turn.missed.size(), weights.size()); ++back) {
-      needed += missed * turn.missed[back] * weights[weights.size() - 1 - back];
+    for (std::size_t back = 0; back < std::min(turn.missed.size(), i); ++back) {
+      needed += missed * turn.missed[back] * weights[i - 1 - back];
     }
-    weights.push_back(gained > 0 ? needed / (gained * turn.gain) : infinite);
-    sums.push_back(sums.back() + weights.back());
+    weights[i] = gained > 0 ? needed / (gained * turn.gain) : infinite;
+    sums[i] = sums[i - 1] + weights[i];
   }
   return sums;
 }
@@ -73,12 +73,14 @@ PipelineBubble::PipelineBubble(const PipelineShape& shape, Pass pass, double for
 }
 
 void PipelineBubble::offer(const std::vector<double>& down, const std::vector<double>& up) {
+  // The further behind the middle is, the more goes down before it and the less up behind it: the
+  // best is where they meet, which is not further in front if there are more blocks.
+  std::size_t middle = 0;
   for (std::size_t last = 0; last < share_of_.size(); ++last) {
-    for (std::size_t middle = 0; middle <= last; ++middle) {
-      const double most = std::max(down[middle], up[last - middle]);
-      if (most > 0) share_of_[last] = std::max(share_of_[last], 1 / most);
-      if (down[middle] >= up[last - middle]) break;  // further behind it is more
-    }
+    while (middle < last && down[middle] < up[last - middle]) ++middle;
+    double most = std::max(down[middle], up[last - middle]);
+    if (middle > 0) most = std::min(most, up[last - middle + 1]);
+    if (most > 0) share_of_[last] = std::max(share_of_[last], 1 / most);
   }
 }
 

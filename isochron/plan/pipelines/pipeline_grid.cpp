@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "isochron/core/random.h"
+#include "isochron/simulate/chunk_cost.h"
 #include "isochron/simulate/order_microbatches.h"
 #include "isochron/simulate/pipeline_time.h"
 
@@ -52,6 +53,7 @@ class GridSearch {
         capacity_(shape.capacity),
         pipeline_(problem.topology().pipeline),
         time_(pipeline_, shape.num_slots, problem.options().pass),
+        rows_(pipeline_),
         bins_(num_cells_ * num_slots_),
         line_of_(std::move(line_of_cell)) {
     for (std::size_t cell = 0; cell < num_cells_; ++cell) {
@@ -59,6 +61,9 @@ class GridSearch {
       lines_.back().end = cell + 1;
     }
     slowest_.resize(lines_.size() * num_slots_);
+    for (const PassCost& cost : slowest_) rows_.add(cost);
+    order_.resize(slowest_.size());
+    std::iota(order_.begin(), order_.end(), 0);
   }
 
   void fill(const CellDraft& draft) {
@@ -78,7 +83,7 @@ class GridSearch {
     reorder(bound, work / 8);
   }
 
-  Nanoseconds longest() const { return times_[slowest_line()]; }
+  Nanoseconds longest() const { return times_[slowest_line_]; }
 
   Grid grid() const {
     Grid result{.slots = DraftSlots(num_slots_), .time = longest()};
@@ -101,8 +106,12 @@ class GridSearch {
     std::size_t end;
   };
   bool is_single(std::size_t line) const { return lines_[line].end - lines_[line].first == 1; }
-  PassCost& slowest(std::size_t line, std::size_t slot) {
+  const PassCost& slowest(std::size_t line, std::size_t slot) const {
     return slowest_[line * num_slots_ + slot];
+  }
+  void set_slowest(std::size_t line, std::size_t slot, const PassCost& cost) {
+    slowest_[line * num_slots_ + slot] = cost;
+    rows_.set(line * num_slots_ + slot, cost);
   }
 
   bool takes(Spot spot, ItemId item, ItemId without = -1) const {
@@ -144,38 +153,38 @@ class GridSearch {
   }
 
   Nanoseconds line_time(std::size_t line) {
-    costs_.assign(slowest_.begin() + static_cast<std::ptrdiff_t>(line * num_slots_),
-                  slowest_.begin() + static_cast<std::ptrdiff_t>((line + 1) * num_slots_));
     work_ -= static_cast<std::int64_t>(num_slots_) * pipeline_.num_chunks() * 2;
-    return time_.makespan(costs_);
+    return time_.makespan(rows_, std::span(order_).subspan(line * num_slots_, num_slots_));
   }
-  void set_slowest(std::size_t line, std::size_t slot) {
+  void find_slowest(std::size_t line, std::size_t slot) {
     PassCost most = {};
     for (std::size_t cell = lines_[line].first; cell < lines_[line].end; ++cell) {
       const PassCost& pass = bin({cell, slot}).pass;
       most.forward = std::max(most.forward, pass.forward);
       most.backward = std::max(most.backward, pass.backward);
     }
-    slowest(line, slot) = most;
+    set_slowest(line, slot, most);
     work_ -= static_cast<std::int64_t>(lines_[line].end - lines_[line].first) - 1;
   }
   void time_all() {
     times_.resize(lines_.size());
     for (std::size_t line = 0; line < lines_.size(); ++line) {
-      for (std::size_t slot = 0; slot < num_slots_; ++slot) set_slowest(line, slot);
+      for (std::size_t slot = 0; slot < num_slots_; ++slot) find_slowest(line, slot);
       times_[line] = line_time(line);
     }
+    set_time(0, times_[0]);
   }
-  std::size_t slowest_line() const {
-    return static_cast<std::size_t>(std::max_element(times_.begin(), times_.end()) -
-                                    times_.begin());
+  void set_time(std::size_t line, Nanoseconds time) {
+    times_[line] = time;
+    slowest_line_ =
+        static_cast<std::size_t>(std::max_element(times_.begin(), times_.end()) - times_.begin());
   }
 
   // The best order of the slowest lines, one after the other.
   void reorder(Nanoseconds bound, std::int64_t work) {
     const std::int64_t share = std::max<std::int64_t>(1, work / 4);
     for (int round = 0; round < 8 && longest() > bound; ++round) {
-      const std::size_t line = slowest_line();
+      const std::size_t line = slowest_line_;
       std::vector<PipelineItem> items;
       for (std::size_t slot = 0; slot < num_slots_; ++slot) {
         items.push_back({.cost = slowest(line, slot)});
@@ -190,10 +199,10 @@ class GridSearch {
         for (std::size_t slot = 0; slot < num_slots_; ++slot) {
           const auto from = static_cast<std::size_t>(best.order[slot]);
           bin({cell, slot}) = std::move(old[from]);
-          slowest(line, slot) = items[from].cost;
+          set_slowest(line, slot, items[from].cost);
         }
       }
-      times_[line] = best.time_ns;
+      set_time(line, best.time_ns);
     }
   }
 
@@ -211,7 +220,7 @@ class GridSearch {
   }
 
   void try_move(Random& random) {
-    const std::size_t line = slowest_line();
+    const std::size_t line = slowest_line_;
     const auto any_slot = [&] { return static_cast<std::size_t>(random.below(num_slots_)); };
     const auto any_cell = [&](std::size_t of_line) {
       const Line& cells = lines_[of_line];
@@ -281,18 +290,20 @@ class GridSearch {
       for (std::size_t cell = lines_[line].first; cell < lines_[line].end; ++cell) {
         std::swap(bin({cell, a}), bin({cell, b}));
       }
-      std::swap(slowest(line, a), slowest(line, b));
+      const PassCost cost = slowest(line, a);
+      set_slowest(line, a, slowest(line, b));
+      set_slowest(line, b, cost);
     };
     swap_all();
     const Nanoseconds time = line_time(line);
     if (time <= times_[line]) {
-      times_[line] = time;
+      set_time(line, time);
     } else {
       swap_all();
     }
   }
 
-  Nanoseconds sum_of(std::size_t line, std::size_t a, std::size_t b) {
+  Nanoseconds sum_of(std::size_t line, std::size_t a, std::size_t b) const {
     const auto one = [&](std::size_t slot) {
       return slowest(line, slot).forward + slowest(line, slot).backward;
     };
@@ -307,8 +318,8 @@ class GridSearch {
       if (y >= 0) remove(b, y);
       put(b, x);
       if (y >= 0) put(a, y);
-      set_slowest(line, from.slot);
-      set_slowest(other_line, to.slot);
+      find_slowest(line, from.slot);
+      find_slowest(other_line, to.slot);
     };
     const bool is_inside = line == other_line;
     const Nanoseconds sum = is_inside ? sum_of(line, from.slot, to.slot) : 0;
@@ -322,7 +333,7 @@ class GridSearch {
     const Nanoseconds other_time = is_inside || !is_better ? time : line_time(other_line);
     if (is_better && (is_inside || other_time < times_[line])) {
       times_[line] = time;
-      times_[other_line] = other_time;
+      set_time(other_line, other_time);
       return;
     }
     exchange(to, item, from, other);
@@ -335,26 +346,28 @@ class GridSearch {
   Tokens capacity_;  // of a rank
   const PipelineShape& pipeline_;
   PipelineTime time_;
+  ChunkCosts rows_;                   // of slowest_
   std::vector<Bin> bins_;             // by cell, then slot
   std::vector<std::size_t> line_of_;  // of each cell
   std::vector<Line> lines_;
   std::vector<PassCost> slowest_;   // by line, then slot
   std::vector<Nanoseconds> times_;  // of the lines
-  std::vector<PassCost> costs_;
+  std::size_t slowest_line_ = 0;
+  std::vector<std::int32_t> order_;  // of all rows
   std::int64_t work_ = 0;
 };
 
 }  // namespace
 
 std::optional<Grid> find_grid(const Problem& problem, const CellItems& cells,
-                              const GridShape& shape, std::span<const std::int64_t> profile,
+                              const GridShape& shape, std::span<const double> heights,
                               Nanoseconds bound, std::int64_t work) {
   std::optional<CellDraft> best;
   Nanoseconds least = 0;
   GridSearch search(problem, cells, shape);
   for (const bool is_wait_counted : {false, true}) {
     if (shape.is_rough && !is_wait_counted) continue;
-    auto draft = find_even_cells(problem, cells, shape, profile, is_wait_counted);
+    auto draft = find_even_cells(problem, cells, shape, heights, is_wait_counted);
     if (!draft) continue;
     search.fill(*draft);
     if (best && search.longest() >= least) continue;

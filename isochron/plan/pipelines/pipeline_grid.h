@@ -19,12 +19,11 @@ struct Grid {
 };
 
 // For cells of one size, which every item fits. Spreads the items over the cells and those of a
-// cell over its slots by the parts of `profile`. Then moves and exchanges items and reorders slots
+// cell over its slots by `heights`. Then moves and exchanges items and reorders slots
 // while that is not slower, until the time meets `bound` or `work` operations were played. None if
 // some item found no room.
 [[nodiscard]] std::optional<Grid> find_grid(const Problem& problem, const CellItems& cells,
-                                            const GridShape& shape,
-                                            std::span<const std::int64_t> profile,
+                                            const GridShape& shape, std::span<const double> heights,
                                             Nanoseconds bound, std::int64_t work);
 
 // Moves, exchanges and reorders in the same way from what is in the bins of a draft.

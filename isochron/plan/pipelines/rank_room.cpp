@@ -30,14 +30,15 @@ namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-// Of the least weights that begin with `first`; infinite if they do not end.
-double sum_of_weights(double first, std::size_t depth, double ratio) {
+// Of the least weights that begin with `first`; infinite if they do not end, or are more than
+// `limit`.
+double sum_of_weights(double first, std::size_t depth, double ratio, double limit) {
   constexpr std::size_t max_weights = 400;
   std::vector<double> weights = {first};
   double sum = first;
   double window = first;
   for (std::size_t i = 1; window > 1; ++i) {
-    if (i == max_weights) return infinite;
+    if (i == max_weights || sum > limit) return infinite;
     weights.push_back((window - 1) / (static_cast<double>(depth) * ratio));
     sum += weights.back();
     window += weights.back();
@@ -53,7 +54,7 @@ double first_weight(double limit, std::size_t depth, double ratio) {
   constexpr int num_halvings = 12;
   for (int i = 0; i < num_halvings; ++i) {
     const double middle = (low + high) / 2;
-    (sum_of_weights(middle, depth, ratio) <= limit ? low : high) = middle;
+    (sum_of_weights(middle, depth, ratio, limit) <= limit ? low : high) = middle;
   }
   return low;
 }
@@ -82,7 +83,7 @@ RankRoom::RankRoom(const PipelineShape& shape, Pass pass, double forward_share, 
   const double ratio = (1 - lesser) / lesser;
   const auto num_before = static_cast<std::size_t>(shape.stages - 1);
   for (const double behind : {1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0}) {
-    const double sum_behind = sum_of_weights(behind, num_before, ratio);
+    const double sum_behind = sum_of_weights(behind, num_before, ratio, infinite);
     if (sum_behind == infinite) break;
     const double in_front = first_weight(ratio * sum_behind, num_before, 1 / ratio);
     const double slope = lesser / sum_behind;  // of both sides: their sums are as their costs
@@ -103,6 +104,14 @@ double RankRoom::area(double time, double length, SlotRange num_slots) const {
     }
   }
   return work - fixed_ * num_slots.least;
+}
+
+RankRoom rank_room_of(const Problem& problem) {
+  const PipelineShape& shape = problem.topology().pipeline;
+  constexpr std::int32_t max_known = 512;
+  return {shape, problem.options().pass, problem.model().forward_share,
+          static_cast<double>(problem.microbatch()),
+          std::min(problem.num_items() + shape.group, max_known)};
 }
 
 }  // namespace isochron

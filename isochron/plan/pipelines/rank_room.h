@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "isochron/plan/pipelines/pipeline_bubble.h"
+#include "isochron/plan/problem.h"
 #include "isochron/step/plan_options.h"
 #include "isochron/step/topology.h"
 
@@ -47,5 +48,8 @@ class RankRoom {
   PipelineBubble bubble_;
   std::vector<Line> lines_;
 };
+
+// For the pipelines of a question and every number of slots that may be worth it.
+[[nodiscard]] RankRoom rank_room_of(const Problem& problem);
 
 }  // namespace isochron

@@ -25,17 +25,12 @@ class RoomBound {
       : question_(question), items_(question.choices.size()) {
     for (std::size_t i = 0; i < items_.size(); ++i) {
       double least = infinite;
-      double fastest = infinite;
       for (const Choice& choice : question.choices[i]) {
         classes_.push_back(class_of(choice.time));
         least = std::min(least, choice.area);
-        fastest = std::min(fastest, choice.time);
       }
       area_ += least;
-      if (fastest <= longest_) continue;
-      longest_ = fastest;
-      longest_bundle_ = i;
-      least_of_longest_ = least;
+      if (i == 0) least_of_longest_ = least;
     }
     if (classes_.empty()) return;
     const auto [first, last] = std::minmax_element(classes_.begin(), classes_.end());
@@ -131,7 +126,7 @@ class RoomBound {
   // that take the most of a rank for their area are there.
   bool has_room_beside_longest(double time, SlotRange num_slots, double ranks) {
     bool is_sorted = false;
-    for (const Choice& choice : question_.choices[longest_bundle_]) {
+    for (const Choice& choice : question_.choices.front()) {
       double left = choice.size * question_.room.area(time, choice.time, num_slots);
       double room_beside = question_.num_ranks - choice.size;
       if (left <= 0) continue;
@@ -155,7 +150,7 @@ class RoomBound {
   }
 
   bool is_enough_beside_longest(double time, SlotRange num_slots) const {
-    const auto& choices = question_.choices[longest_bundle_];
+    const auto& choices = question_.choices.front();
     return std::any_of(choices.begin(), choices.end(), [&](const Choice& choice) {
       const double room = question_.room.area(time, choice.time, num_slots);
       return room * question_.num_ranks * (1 + slack) >= area_ - least_of_longest_ + choice.area;
@@ -174,8 +169,6 @@ class RoomBound {
   std::size_t first_class_ = 0;
   std::vector<double> parts_;  // of a rank, for a unit of area in each class
   double area_ = 0;            // least, of all bundles
-  double longest_ = -1;        // slot that some bundle needs
-  std::size_t longest_bundle_ = 0;
   double least_of_longest_ = 0;
 };
 

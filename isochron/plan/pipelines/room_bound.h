@@ -3,19 +3,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "isochron/plan/pipelines/bundle_choices.h"
 #include "isochron/plan/pipelines/rank_room.h"
 
 namespace isochron {
 
-// A bundle on groups of one size.
-struct Choice {
-  std::int32_t size = 1;
-  double area = 0;  // ranks * cost
-  double time = 0;  // at least, of a slot with one of its items
-};
-
 struct RoomQuestion {
-  const std::vector<std::vector<Choice>>& choices;  // of every bundle, at least one
+  const std::vector<std::vector<Choice>>& choices;  // classes of BundleChoices
   const RankRoom& room;
   double fixed = 0;  // least cost of a slot
   std::int32_t num_ranks = 1;

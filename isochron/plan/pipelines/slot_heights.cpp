@@ -88,33 +88,37 @@ std::vector<double> polished(const PipelineShape& shape, double forward_share,
                              const Heights& heights, std::vector<double> blocks, double time) {
   constexpr double unit = 1e9;  // nanoseconds of a height of 1
   const std::size_t num_blocks = blocks.size();
-  const auto num_slots =
-      static_cast<std::int32_t>(static_cast<double>(num_blocks) * heights.width());
-  PipelineTime pipeline(shape, num_slots, Pass::train);
-  std::vector<PassCost> costs;
+  const auto width = static_cast<std::size_t>(heights.width());
+  PipelineTime pipeline(shape, static_cast<std::int32_t>(num_blocks * width), Pass::train);
+  ChunkCosts rows(shape);
+  std::vector<std::int32_t> order(num_blocks * width);
+  std::iota(order.begin(), order.end(), 0);
+  const auto cost_of = [&](std::size_t block) {
+    return split_cost(std::llround(blocks[block] * unit), forward_share);
+  };
+  for (std::size_t slot = 0; slot < order.size(); ++slot) rows.add(cost_of(slot / width));
+  const Nanoseconds transfers = 2 * shape.transfer_ns * (shape.stages - 1);
   const auto time_per_work = [&] {
-    costs.clear();
-    double work = 0;
-    for (const double height : heights.of_slots(blocks, unit)) {
-      costs.push_back(split_cost(std::llround(height), forward_share));
-      work += height;
-    }
-    const Nanoseconds transfers = 2 * shape.transfer_ns * (shape.stages - 1);
-    return static_cast<double>(pipeline.makespan(costs) - transfers) * shape.stages / work;
+    const double work = std::accumulate(blocks.begin(), blocks.end(), 0.0) * heights.width() * unit;
+    return static_cast<double>(pipeline.makespan(rows, order) - transfers) * shape.stages / work;
   };
   double least = time_per_work();
+  const auto set_block = [&](std::size_t block, double height) {
+    blocks[block] = height;
+    for (std::size_t i = 0; i < width; ++i) rows.set(block * width + i, cost_of(block));
+  };
   const std::size_t reach =
       std::min((num_blocks + 1) / 2, 2 * static_cast<std::size_t>(shape.stages));
   const auto try_factor = [&](double factor) {
     for (std::size_t i = 0; i < 2 * reach; ++i) {
-      double& block = blocks[i % 2 == 0 ? i / 2 : num_blocks - 1 - i / 2];
-      const double before = block;
-      block *= factor;
+      const std::size_t block = i % 2 == 0 ? i / 2 : num_blocks - 1 - i / 2;
+      const double before = blocks[block];
+      set_block(block, before * factor);
       const double changed = time_per_work();
       if (changed < least) {
         least = changed;
       } else {
-        block = before;
+        set_block(block, before);
       }
     }
   };
@@ -172,6 +176,12 @@ std::vector<double> slot_heights(const PipelineShape& shape, Pass pass, double f
     if (i < ramp.num_back) blocks[num_blocks - 1 - i] = falling[i] / falling[ramp.num_back];
   }
   return polished(shape, forward_share, heights, std::move(blocks), time);
+}
+
+const std::vector<double>& SlotHeights::of(std::int32_t num_slots) {
+  const auto [found, is_new] = known_.try_emplace(num_slots);
+  if (is_new) found->second = slot_heights(shape_, pass_, forward_share_, num_slots, 1);
+  return found->second;
 }
 
 std::vector<double> peak_heights(const PipelineShape& shape, Pass pass, double forward_share,

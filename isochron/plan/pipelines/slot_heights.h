@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "isochron/step/plan_options.h"
@@ -15,6 +16,21 @@ namespace isochron {
 [[nodiscard]] std::vector<double> slot_heights(const PipelineShape& shape, Pass pass,
                                                double forward_share, std::int32_t num_slots,
                                                double time);
+
+// The same in a time of 1 for one pipeline, each number of slots worked out once.
+class SlotHeights {
+ public:
+  SlotHeights(const PipelineShape& shape, Pass pass, double forward_share)
+      : shape_(shape), pass_(pass), forward_share_(forward_share) {}
+
+  [[nodiscard]] const std::vector<double>& of(std::int32_t num_slots);
+
+ private:
+  const PipelineShape& shape_;
+  Pass pass_;
+  double forward_share_;
+  std::map<std::int32_t, std::vector<double>> known_;
+};
 
 // The same where some slot is `longest` long, which is longer than all of those, and none shorter
 // than `shortest`. Empty if there is no time for it.

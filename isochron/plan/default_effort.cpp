@@ -1,0 +1,39 @@
+#include "isochron/plan/default_effort.h"
+
+#include <algorithm>
+
+namespace isochron {
+
+namespace {
+
+// What a step of pipelines takes about, if nothing waits.
+double pipeline_time(const Problem& problem) {
+  double area = 0;
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    const std::int32_t size = problem.sizes()[problem.smallest_place(bundle)];
+    area += static_cast<double>(problem.least_cost(size, bundle)) * size;
+  }
+  const double share = problem.options().pass == Pass::train ? 1 : problem.model().forward_share;
+  return area * share / problem.num_ranks() / problem.topology().pipeline.stages;
+}
+
+}  // namespace
+
+std::int64_t default_effort(const Problem& problem) {
+  const auto count = static_cast<std::int64_t>(problem.num_items());
+  // Slots are a matter of packing, which takes more than balance does, the more so where groups of
+  // one size leave nothing else to choose. Thousands of sequences are seldom done after their first
+  // rounds.
+  const std::int64_t effort =
+      problem.options().sync == Sync::microbatch
+          ? 60'000 + (problem.sizes().size() == 1 ? 100 : 30) * count
+          : 30'000 + 40 * count + 60 * std::max<std::int64_t>(0, count - 2048);
+  if (problem.topology().pipeline.stages == 1) return effort;
+  // About ten nanoseconds a unit.
+  constexpr double part_of_step = 0.002;
+  constexpr double least = 20'000;
+  const double worth = std::max(least, part_of_step * pipeline_time(problem) / 10);
+  return static_cast<std::int64_t>(std::min(static_cast<double>(effort), worth));
+}
+
+}  // namespace isochron

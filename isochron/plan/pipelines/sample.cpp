@@ -1,0 +1,59 @@
+#include "isochron/plan/pipelines/sample.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace isochron {
+
+namespace {
+
+// Ranks of a sample, which divide those of the whole; 0 if there are none.
+std::int32_t ranks_of_sample(std::int32_t num_ranks, std::int32_t least) {
+  for (std::int32_t ranks = least; 2 * ranks <= num_ranks && ranks < 2 * least; ++ranks) {
+    if (num_ranks % ranks == 0) return ranks;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::unique_ptr<Problem> sample_of(const Problem& problem) {
+  // The more ranks wait for each other, the more they wait: only many are like more.
+  const bool is_paced = problem.options().sync == Sync::microbatch;
+  const std::int32_t ranks = ranks_of_sample(problem.num_ranks(), is_paced ? 64 : 16);
+  const bool is_plain = problem.num_bundles() == problem.num_items() && !problem.has_speeds();
+  if (ranks == 0 || !is_plain) return nullptr;
+  Topology topology = problem.topology();
+  topology.ranks = ranks;
+  PlanOptions options = problem.options();
+  const ContextMode mode = context_mode(options.context);
+  options.max_context_size = std::min(options.max_context_size, ranks);
+  if (options.min_context_size > ranks || ranks % mode.size != 0) return nullptr;
+
+  std::vector<std::pair<Tokens, ItemId>> longest_first;
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    longest_first.emplace_back(-problem.tokens(1, item), item);
+  }
+  std::sort(longest_first.begin(), longest_first.end());
+  Work work;
+  const auto step = static_cast<std::size_t>(problem.num_ranks() / ranks);
+  for (std::size_t i = step / 2; i < longest_first.size(); i += step) {
+    const ItemId item = longest_first[i].second;
+    const std::int32_t size = problem.sizes()[problem.smallest_place(item)];
+    if (problem.is_alone(item) || size > ranks) continue;
+    auto& sequences = work.items.emplace_back();
+    for (const SequenceId id : problem.work().items[static_cast<std::size_t>(item)]) {
+      sequences.emplace_back(static_cast<std::int32_t>(work.lengths.size()));
+      work.lengths.push_back(problem.work().lengths[id.index()]);
+      if (problem.work().extra_costs.empty()) continue;
+      work.extra_costs.push_back(problem.work().extra_costs[id.index()]);
+    }
+    work.bundles.push_back({static_cast<ItemId>(work.bundles.size())});
+  }
+  if (work.items.empty()) return nullptr;
+  return std::make_unique<Problem>(std::move(work), topology, problem.model(), options);
+}
+
+}  // namespace isochron

@@ -1,0 +1,196 @@
+// More micro-batches fill and drain a pipeline faster, and each costs its fixed part: m of them for
+// the work W take about (W + m fixed)(1 + (stages - 1) / (virtual m)) / stages. Grids have numbers
+// of slots around the least of that. Mixed slots let no item take longer than some limit: the
+// shorter it is the wider the groups, which costs more and more.
+
+#include "isochron/plan/pipelines/scout.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "isochron/core/order.h"
+#include "isochron/plan/pipelines/cell_items.h"
+#include "isochron/plan/pipelines/pipeline_bound.h"
+#include "isochron/plan/pipelines/pipeline_grid.h"
+#include "isochron/plan/pipelines/sample.h"
+#include "isochron/plan/plan_slots.h"
+#include "isochron/plan/slots/slot_search.h"
+#include "isochron/simulate/chunk_cost.h"
+#include "isochron/simulate/order_microbatches.h"
+#include "isochron/simulate/pipeline_time.h"
+
+namespace isochron {
+
+namespace {
+
+Nanoseconds pass_time(const Problem& problem, Nanoseconds cost) {
+  return problem.options().pass == Pass::train
+             ? cost
+             : split_cost(cost, problem.model().forward_share).forward;
+}
+
+std::int32_t slots_per_block(const PipelineShape& shape) {
+  return shape.virtual_ > 1 ? shape.group : 1;
+}
+
+// Of each slot, that of its slowest group.
+std::vector<Nanoseconds> slot_times(const Problem& problem, const DraftSlots& slots) {
+  std::vector<Nanoseconds> times;
+  for (const auto& slot : slots) {
+    Nanoseconds time = 0;
+    for (const DraftGroup& group : slot) time = std::max(time, group_time(problem, group));
+    times.push_back(time);
+  }
+  return times;
+}
+
+// None if what little of the question is in it, such as one very long sequence, makes the whole
+// take longer than the sample does.
+std::unique_ptr<Problem> alike_sample_of(const Problem& problem, const RankRoom& room,
+                                         Nanoseconds bound) {
+  std::unique_ptr<Problem> sample = sample_of(problem);
+  if (sample == nullptr) return nullptr;
+  constexpr double much = 0.02;
+  const double ratio =
+      static_cast<double>(pipeline_bound(*sample, room)) / static_cast<double>(bound);
+  return std::abs(ratio - 1) > much ? nullptr : std::move(sample);
+}
+
+}  // namespace
+
+Scout::Scout(const Problem& problem, const RankRoom& room, SlotHeights& heights, Tokens capacity,
+             Nanoseconds bound, std::int64_t work, bool is_hasty)
+    : problem_(problem),
+      is_hasty_(is_hasty),
+      sample_(is_hasty ? alike_sample_of(problem, room, bound) : nullptr),
+      ground_(sample_ ? *sample_ : problem),
+      room_(room),
+      heights_(heights),
+      capacity_(capacity),
+      bound_(bound),
+      work_(work * ground_.num_items() / problem.num_items()) {}
+
+// Equal slots say little of what exchanges make of them: all get a few.
+std::int64_t Scout::rough_work() const {
+  return work_ / (problem_.topology().pipeline.virtual_ > 1 ? 8 : 16);
+}
+
+std::optional<RoughCells> Scout::find_cells() {
+  const auto cells = search_cells(ground_, room_, heights_, capacity_, bound_);
+  if (!cells) return std::nullopt;
+  const GridShape shape{.num_slots = cells->found.num_slots, .capacity = capacity_};
+  return RoughCells{.time = improved_grid(ground_, cells->draft, shape, bound_, rough_work()).time,
+                    .guess = cells->found};
+}
+
+// The question itself if groups of that size do not divide a sample.
+const Problem& Scout::ground_for(std::int32_t size) const {
+  const bool is_in_sample = ground_.num_ranks() % size == 0 && ground_.cheapest_price(size) >= 0;
+  return is_in_sample ? ground_ : problem_;
+}
+
+Nanoseconds Scout::least_time(std::int32_t size) const {
+  return static_pipeline_bound(ground_for(size), room_, size);
+}
+
+std::vector<std::int32_t> Scout::slot_counts(std::int32_t size, Nanoseconds limit) const {
+  const PipelineShape& shape = problem_.topology().pipeline;
+  const std::int32_t num_cells = problem_.num_ranks() / size;
+  const PriceId price = problem_.cheapest_price(size);
+  double work = 0;
+  double tokens = 0;
+  for (BundleId bundle = 0; bundle < problem_.num_bundles(); ++bundle) {
+    work += static_cast<double>(problem_.cost(price, bundle));
+  }
+  for (ItemId item = 0; item < problem_.num_items(); ++item) {
+    tokens +=
+        static_cast<double>(std::min(problem_.tokens(size, item), problem_.capacity() * size));
+  }
+  const double room = static_cast<double>(capacity_) * problem_.num_ranks();
+  // More slots than some cell has items would be idle.
+  const std::int32_t enough = (problem_.num_items() + num_cells - 1) / num_cells;
+  const std::int32_t filled = problem_.num_items() / num_cells;
+  const double fewest = std::clamp<double>(std::ceil(tokens / room), 1, enough);
+  const double most = std::max<double>(fewest, filled);
+  const double depth = static_cast<double>(shape.stages - 1) / shape.virtual_;
+  const double fixed = std::max(1.0, static_cast<double>(problem_.price(price).fixed));
+  const double best = std::clamp(std::sqrt(work / num_cells * depth / fixed), fewest, most);
+  const std::int32_t multiple = slots_per_block(shape);
+  std::set<std::int32_t> counts;
+  const std::vector<double> tried = is_hasty_
+                                        ? std::vector{fewest, best / 1.4, best, best * 1.4}
+                                        : std::vector{fewest,     fewest + 1, fewest + 2, best / 2,
+                                                      best / 1.4, best,       best * 1.4, most};
+  for (const double count : tried) {
+    const auto whole = static_cast<std::int32_t>(std::clamp(count, fewest, most));
+    counts.insert((whole + multiple - 1) / multiple * multiple);
+  }
+  // Some cell has at least the mean.
+  std::erase_if(counts, [&](std::int32_t count) {
+    if (problem_.has_speeds() || !shape.shares.empty()) return false;
+    const double slots = count * static_cast<double>(problem_.microbatch());
+    const double least = (work / num_cells + slots) * (1 + room_.bubble().share(count));
+    return pass_time(problem_, static_cast<Nanoseconds>(least)) / shape.stages >= limit;
+  });
+  return {counts.begin(), counts.end()};
+}
+
+std::vector<GridRecipe> Scout::find_grids(std::int32_t size, Nanoseconds limit) {
+  const Problem& ground = ground_for(size);
+  const CellItems cells(ground, equal_cells(ground, size));
+  std::vector<GridRecipe> recipes;
+  for (const std::int32_t count : slot_counts(size, limit)) {
+    const GridShape shape{.num_slots = count, .capacity = capacity_, .is_rough = true};
+    if (const auto grid =
+            find_grid(ground, cells, shape, heights_.of(count), bound_, rough_work())) {
+      recipes.push_back({.time = grid->time, .num_slots = count, .size = size});
+    }
+  }
+  std::sort(recipes.begin(), recipes.end());
+  return recipes;
+}
+
+// Of slots in which all wait for the slowest group, short ones at both ends.
+Nanoseconds Scout::time_of_slots(const DraftSlots& slots) const {
+  const PipelineShape& shape = problem_.topology().pipeline;
+  std::vector<Nanoseconds> longest = slot_times(ground_, slots);
+  const auto multiple = static_cast<std::size_t>(slots_per_block(shape));
+  longest.resize((slots.size() + multiple - 1) / multiple * multiple, problem_.microbatch());
+  std::vector<PassCost> costs;
+  for (const std::size_t slot : small_ends(longest)) {
+    costs.push_back(split_cost(longest[slot], problem_.model().forward_share));
+    if (problem_.options().pass == Pass::forward) costs.back().backward = 0;
+  }
+  const auto count = static_cast<std::int32_t>(costs.size());
+  return PipelineTime(shape, count, problem_.options().pass).makespan(costs);
+}
+
+std::vector<MixedRecipe> Scout::find_mixed(const std::set<std::int32_t>& bases,
+                                           Nanoseconds limit_of_time) {
+  const std::int32_t stages = problem_.topology().pipeline.stages;
+  std::vector<MixedRecipe> recipes;
+  Nanoseconds best = limit_of_time;
+  for (const std::int32_t base : ground_.sizes()) {
+    if (!bases.contains(base)) continue;
+    // Packing looks at items on many sizes: of very many a few limits are enough.
+    const auto num_tables = static_cast<std::int64_t>(ground_.sizes().size());
+    const std::int64_t max_limits = std::clamp<std::int64_t>(
+        (std::int64_t{1} << 26) / (num_tables * ground_.num_items()), 1, is_hasty_ ? 5 : 10);
+    Nanoseconds limit = bound_;
+    for (std::int64_t i = 0; i < max_limits; ++i) {
+      const DraftSlots slots = pack_slots(ground_, limit, base, PackCare::rough).slots;
+      if (pass_time(problem_, slots_time(ground_, slots)) / stages > best) break;
+      const Nanoseconds time = time_of_slots(slots);
+      recipes.push_back({.time = time, .limit = limit, .base = base});
+      const std::vector<Nanoseconds> times = slot_times(ground_, slots);
+      limit = std::min(limit, *std::max_element(times.begin(), times.end())) * 4 / 5;
+      best = std::min(best, time);
+    }
+  }
+  std::stable_sort(recipes.begin(), recipes.end(),
+                   [](const MixedRecipe& a, const MixedRecipe& b) { return a.time < b.time; });
+  return recipes;
+}
+
+}  // namespace isochron

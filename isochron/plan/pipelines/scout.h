@@ -1,0 +1,88 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "isochron/plan/draft_slots.h"
+#include "isochron/plan/pipelines/cell_search.h"
+#include "isochron/plan/pipelines/rank_room.h"
+#include "isochron/plan/pipelines/slot_heights.h"
+#include "isochron/plan/problem.h"
+
+namespace isochron {
+
+// Cells of several sizes, and what they take about.
+struct RoughCells {
+  Nanoseconds time = 0;
+  CellGuess guess;
+};
+
+// A grid of cells of one size, and what it takes about.
+struct GridRecipe {
+  Nanoseconds time = 0;
+  std::int32_t num_slots = 1;
+  std::int32_t size = 1;
+
+  auto operator<=>(const GridRecipe&) const = default;
+};
+
+// Slots of groups of several sizes, none smaller than `base`, in which no item takes longer than
+// `limit` if that can be.
+struct MixedRecipe {
+  Nanoseconds time = 0;
+  Nanoseconds limit = 0;
+  std::int32_t base = 1;
+
+  auto operator<=>(const MixedRecipe&) const = default;
+};
+
+// Tells roughly, and for a fraction of the work, what is worth being made properly: on a sample of
+// a large question. Times are comparable with each other, not with those of the whole.
+class Scout {
+ public:
+  // `room` and `heights` are those of the question; micro-batches of several items hold no more
+  // than `capacity` tokens a rank; no step is shorter than `bound`. A grid may take about `work`
+  // operations. A hasty one looks at the likeliest alone.
+  Scout(const Problem& problem, const RankRoom& room, SlotHeights& heights, Tokens capacity,
+        Nanoseconds bound, std::int64_t work, bool is_hasty);
+
+  // Otherwise it looks at the question itself.
+  [[nodiscard]] bool has_sample() const { return sample_ != nullptr; }
+
+  // None if none are found. Ranks are equally fast and every item is a bundle.
+  [[nodiscard]] std::optional<RoughCells> find_cells();
+
+  // No grid of a size, which every item fits, is faster.
+  [[nodiscard]] Nanoseconds least_time(std::int32_t size) const;
+
+  // Grids of a size, which every item fits, of different numbers of slots, the fastest first. Those
+  // that take at least `limit` are left out if that is seen before they are made.
+  [[nodiscard]] std::vector<GridRecipe> find_grids(std::int32_t size, Nanoseconds limit);
+
+  // Slots with these smallest sizes, the fastest first; those that take more than `limit` at least
+  // are left out.
+  [[nodiscard]] std::vector<MixedRecipe> find_mixed(const std::set<std::int32_t>& bases,
+                                                    Nanoseconds limit);
+
+ private:
+  [[nodiscard]] const Problem& ground_for(std::int32_t size) const;
+  [[nodiscard]] std::int64_t rough_work() const;
+  [[nodiscard]] std::vector<std::int32_t> slot_counts(std::int32_t size, Nanoseconds limit) const;
+  [[nodiscard]] Nanoseconds time_of_slots(const DraftSlots& slots) const;
+
+  const Problem& problem_;
+  bool is_hasty_;
+  std::unique_ptr<Problem> sample_;
+  const Problem& ground_;  // the sample, or the question
+  const RankRoom& room_;
+  SlotHeights& heights_;
+  Tokens capacity_;
+  Nanoseconds bound_;
+  std::int64_t work_;
+};
+
+}  // namespace isochron

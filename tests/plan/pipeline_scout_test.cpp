@@ -1,0 +1,158 @@
+// What the bound and the search of pipelines know of many sequences without a look at each.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "isochron/core/random.h"
+#include "isochron/plan/pipelines/bundle_choices.h"
+#include "isochron/plan/pipelines/pipeline_bound.h"
+#include "isochron/plan/pipelines/sample.h"
+#include "isochron/plan/plan.h"
+#include "tests/plan/singles.h"
+#include "tests/plan/tiny_question.h"
+#include "tests/support/num_instances.h"
+
+namespace isochron {
+namespace {
+
+std::vector<Tokens> lognormal_lengths(Random& random, std::size_t count, double spread) {
+  std::vector<Tokens> lengths;
+  for (std::size_t i = 0; i < count; ++i) {
+    double normal = -6;
+    for (int k = 0; k < 12; ++k) normal += random.unit();
+    lengths.push_back(std::clamp<Tokens>(std::llround(1000 * std::exp(spread * normal)), 1, 60000));
+  }
+  return lengths;
+}
+
+Problem pipeline_problem(const std::vector<Tokens>& lengths, std::int32_t ranks,
+                         const PlanOptions& options = {.context = "dynamic"}) {
+  const Topology topology{.ranks = ranks, .capacity = 16384, .pipeline = {.stages = 4}};
+  return {singles(lengths), topology, cost_7b_h100(), resolved(options, topology)};
+}
+
+// The least that all choices weigh, by a weight that does not fall with the time.
+double weighed(const std::vector<std::vector<Choice>>& classes, double longest, double power) {
+  double sum = 0;
+  for (const auto& choices : classes) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const Choice& choice : choices) {
+      least = std::min(least, choice.area * (1 + std::pow(choice.time / longest, power)));
+    }
+    sum += least;
+  }
+  return sum;
+}
+
+TEST(BundleChoices, WeighNoMoreThanEachBundleByItself) {
+  double sum = 0;
+  int num_asked = 0;
+  for (std::uint64_t seed = 0; seed < num_instances(60); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Random random(seed);
+    const auto lengths =
+        lognormal_lengths(random, static_cast<std::size_t>(random.between(1, 300)), 2);
+    const Problem problem = pipeline_problem(lengths, 16);
+    const BundleChoices all = bundle_choices(problem, problem.sizes());
+    std::vector<std::vector<Choice>> each;
+    double area = 0;
+    for (const Tokens length : lengths) {
+      const Problem alone = pipeline_problem({length}, 16);
+      const BundleChoices choices = bundle_choices(alone, alone.sizes());
+      ASSERT_EQ(choices.classes.size(), 1u);
+      each.push_back(choices.classes.front());
+      area += choices.area;
+    }
+    EXPECT_NEAR(all.area, area, area * 1e-9);
+    for (const double power : {0.0, 0.5, 1.0, 3.0, 20.0}) {
+      const double exact = weighed(each, all.longest, power);
+      const double of_classes = weighed(all.classes, all.longest, power);
+      EXPECT_LE(of_classes, exact * (1 + 1e-9));
+      sum += of_classes / exact;
+      ++num_asked;
+    }
+  }
+  EXPECT_GT(sum / num_asked, 0.995);
+}
+
+TEST(BundleChoices, BeginWithTheLongestByItself) {
+  const Problem problem = pipeline_problem({100, 9000, 300, 9000, 9000, 200}, 8);
+  const BundleChoices choices = bundle_choices(problem, problem.sizes());
+  const Problem alone = pipeline_problem({9000}, 8);
+  const BundleChoices expected = bundle_choices(alone, alone.sizes());
+  EXPECT_EQ(choices.longest, expected.longest);
+  ASSERT_FALSE(choices.classes.empty());
+  ASSERT_EQ(choices.classes.front().size(), expected.classes.front().size());
+  for (std::size_t i = 0; i < expected.classes.front().size(); ++i) {
+    EXPECT_EQ(choices.classes.front()[i].area, expected.classes.front()[i].area);
+  }
+}
+
+TEST(Sample, HasItsPartOfEverything) {
+  Random random(3);
+  const std::vector<Tokens> lengths = lognormal_lengths(random, 1024, 0.5);
+  const Problem problem = pipeline_problem(lengths, 64);
+  const std::unique_ptr<Problem> sample = sample_of(problem);
+  ASSERT_NE(sample, nullptr);
+  EXPECT_EQ(sample->num_ranks(), 16);
+  EXPECT_EQ(sample->num_items(), 256);
+  const Nanoseconds bound = pipeline_bound(problem, rank_room_of(problem));
+  const Nanoseconds of_sample = pipeline_bound(*sample, rank_room_of(*sample));
+  EXPECT_NEAR(static_cast<double>(of_sample) / static_cast<double>(bound), 1, 0.02);
+}
+
+TEST(Sample, IsNotTakenOfWhatHasNoAlikePart) {
+  const std::vector<Tokens> lengths(400, 500);
+  EXPECT_EQ(sample_of(pipeline_problem(lengths, 16)), nullptr);  // small enough
+  EXPECT_EQ(sample_of(pipeline_problem(lengths, 61)), nullptr);  // does not divide
+  EXPECT_EQ(sample_of(pipeline_problem(lengths, 64, {.context = "static:64"})), nullptr);
+  EXPECT_NE(sample_of(pipeline_problem(lengths, 64, {.context = "static:8"})), nullptr);
+  const PlanOptions wide{.context = "dynamic", .min_context_size = 32};
+  EXPECT_EQ(sample_of(pipeline_problem(lengths, 64, wide)), nullptr);
+  Topology topology{.ranks = 64, .capacity = 16384, .pipeline = {.stages = 4}};
+  topology.rank_speed.assign(64, 0.5);
+  const PlanOptions options = resolved({.context = "dynamic"}, topology);
+  EXPECT_EQ(sample_of(Problem(singles(lengths), topology, cost_7b_h100(), options)), nullptr);
+  topology.rank_speed.clear();
+  Work kept = singles(lengths);
+  kept.bundles.assign(200, {});
+  for (ItemId item = 0; item < 400; ++item) {
+    kept.bundles[static_cast<std::size_t>(item / 2)].push_back(item);
+  }
+  EXPECT_EQ(sample_of(Problem(std::move(kept), topology, cost_7b_h100(), options)), nullptr);
+}
+
+// What is decided on a sample serves the whole: no static size that is asked for itself is much
+// faster, and the step is near its bound.
+TEST(Sample, ServesTheWhole) {
+  double sum = 0;
+  constexpr int num_questions = 6;
+  for (std::uint64_t seed = 0; seed < num_questions; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Random random(seed);
+    Batch batch;
+    batch.lengths = lognormal_lengths(random, 1024, 0.5 + 0.1 * static_cast<double>(seed));
+    const Topology topology{.ranks = 64, .capacity = 16384, .pipeline = {.stages = 4}};
+    const StepPlan plan = plan_step(batch, topology, cost_7b_h100(), {.context = "dynamic"});
+    for (const std::int32_t size : {1, 2, 4, 8}) {
+      const StepPlan fixed =
+          plan_step(batch, topology, cost_7b_h100(), {.context = "static:" + std::to_string(size)});
+      if (fixed.microbatches.empty()) continue;
+      EXPECT_LE(static_cast<double>(plan.predicted_step_ns),
+                1.01 * static_cast<double>(fixed.predicted_step_ns))
+          << "static:" << size;
+    }
+    sum += static_cast<double>(plan.predicted_step_ns) / static_cast<double>(plan.lower_bound_ns);
+  }
+  EXPECT_LT(sum / num_questions, 1.08);
+}
+
+}  // namespace
+}  // namespace isochron
