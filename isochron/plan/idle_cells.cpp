@@ -133,7 +133,8 @@ class IdleFill {
     }
     std::vector<Nanoseconds> free_at = rank_times(problem_, slots_);
     std::vector<std::pair<std::size_t, DraftGroup>> fresh;
-    for (auto offer = taken.rbegin(); offer != taken.rend(); ++offer) {
+    std::reverse(taken.begin(), taken.end());
+    for (const Offer& offer : taken) {
       const auto earliest =
           std::min_element(idle_.begin(), idle_.end(), [&](const auto& a, const auto& b) {
             const auto time = [&](const auto& cell) {
@@ -144,9 +145,9 @@ class IdleFill {
           });
       auto& [first, left] = *earliest;
       fresh.push_back(
-          {left.back(), {.ranks = {.first = first, .size = size_}, .items = {offer->item}}});
+          {left.back(), {.ranks = {.first = first, .size = size_}, .items = {offer.item}}});
       left.pop_back();
-      free_at[static_cast<std::size_t>(first)] += offer->cost;
+      free_at[static_cast<std::size_t>(first)] += offer.cost;
     }
     add(std::move(fresh));
   }
@@ -180,7 +181,7 @@ class IdleFill {
     return common;
   }
 
-  void add(std::vector<std::pair<std::size_t, DraftGroup>> fresh) {
+  void add(std::vector<std::pair<std::size_t, DraftGroup>>&& fresh) {
     for (auto& [slot, group] : fresh) slots_[slot].push_back(std::move(group));
   }
 

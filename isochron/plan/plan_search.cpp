@@ -33,7 +33,8 @@ namespace {
 
 // The first, unless the second is predicted to end earlier.
 DraftSlots earlier_of(const Problem& problem, DraftSlots first, DraftSlots second) {
-  return predicted_time(problem, second) < predicted_time(problem, first) ? second : first;
+  if (predicted_time(problem, second) < predicted_time(problem, first)) return second;
+  return first;
 }
 
 // A bound of the training pass as one of the pass at hand.
@@ -219,7 +220,8 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanosecon
   }
   if (!is_kept) {
     // Beside aligned groups a part of the effort, more of it for few items.
-    const std::int64_t rest = std::max(effort / 3, effort / 3 * 2 - 60 * problem.num_items());
+    const std::int64_t rest =
+        std::max(effort / 3, effort / 3 * 2 - std::int64_t{60} * problem.num_items());
     consider(search_slots(problem, bound, aligned ? rest : effort, least).slots);
     if (problem.has_speeds()) consider(search_paced_slots(problem, effort).slots);
     const auto coarser = find_coarser(problem);
