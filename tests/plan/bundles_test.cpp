@@ -324,12 +324,12 @@ TEST(Bundles, WhatABlockHasStaysWithTheBlocks) {
   const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
   const BundleTable table(problem);
   std::vector<BundleSet> blocks(2);
-  blocks[1].bundles = {0, 1};
-  blocks[1].count = 2;
+  blocks[1].bundles = {0, 1, 2};
+  blocks[1].count = 3;
   const std::vector<Nanoseconds> taken = {0, 0};
-  const std::vector<BundleId> rest = {2, 3, 4, 5, 6};
+  const std::vector<BundleId> rest = {3, 4, 5, 6};
   Random random(1);
-  const auto even = even_blocks(table, 0, blocks, taken, rest, 18, 1000, random);
+  const auto even = even_blocks(table, 0, blocks, taken, rest, 0, 1000, random);
   ASSERT_TRUE(even);
   std::vector<BundleId> all;
   for (const BundleSet& block : *even) {
