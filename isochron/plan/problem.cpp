@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "isochron/core/require.h"
 #include "isochron/step/step_plan.h"
@@ -151,19 +152,37 @@ PriceId Problem::price_of(RankRange ranks) const {
   return price;
 }
 
-PriceId Problem::find_price(RankRange ranks) const {
+// Which links the exchanges of a group use, as a number.
+std::int32_t Problem::links_of(RankRange ranks) const {
+  if (ranks.size == 1) return 0;
   const std::int64_t last = ranks.first + ranks.size - 1;
   std::int32_t links = 0;
-  if (ranks.size > 1) {
-    for (const ContextCost& context : cost_.context) {
-      std::int32_t link = 0;
-      for (const ContextLink& candidate : context.links) {
-        if (ranks.first / candidate.max_ranks == last / candidate.max_ranks) break;
-        ++link;
-      }
-      links = links * static_cast<std::int32_t>(context.links.size() + 1) + link;
+  for (const ContextCost& context : cost_.context) {
+    std::int32_t link = 0;
+    for (const ContextLink& candidate : context.links) {
+      if (ranks.first / candidate.max_ranks == last / candidate.max_ranks) break;
+      ++link;
     }
+    links = links * static_cast<std::int32_t>(context.links.size() + 1) + link;
   }
+  return links;
+}
+
+const std::vector<RankRange>& Problem::examples(std::int32_t size) const {
+  if (examples_.empty()) examples_.resize(static_cast<std::size_t>(num_ranks()) + 1);
+  std::vector<RankRange>& known = examples_[static_cast<std::size_t>(size)];
+  if (!known.empty()) return known;
+  if (has_ordered_links_) return known = {{.first = 0, .size = size}};
+  std::set<std::int32_t> seen;
+  for (std::int64_t first = 0; first + size <= num_ranks(); first += first_step(size)) {
+    const RankRange ranks{.first = first, .size = size};
+    if (seen.insert(links_of(ranks)).second) known.push_back(ranks);
+  }
+  return known;
+}
+
+PriceId Problem::find_price(RankRange ranks) const {
+  const std::int32_t links = links_of(ranks);
   std::vector<Key>& keys = keys_of_size_[static_cast<std::size_t>(ranks.size)];
   for (const Key& key : keys) {
     if (key.links == links) return key.price;
@@ -264,20 +283,23 @@ Nanoseconds Problem::group_cost(RankRange ranks, std::span<const ItemId> items) 
 }
 
 Nanoseconds Problem::least_cost(std::int32_t size, BundleId bundle) const {
-  if (size == 1 || cost_.context.size() == 1) return cost(cheapest_price(size), bundle);
-  // Several exchanges: the one that is cheapest for this bundle may not be the price's.
+  if (size == 1 || (cost_.context.size() == 1 && has_ordered_links_)) {
+    return cost(cheapest_price(size), bundle);
+  }
+  // Several exchanges or places: the one that is cheapest for this bundle may not be the price's.
   Nanoseconds least = -1;
-  for (const ContextCost& context : cost_.context) {
-    if (!find_link(context, {.first = 0, .size = size})) continue;
-    Nanoseconds sum = 0;
-    for (const ItemId item : items_of(bundle)) {
-      for (const SequenceId id : work_.items[static_cast<std::size_t>(item)]) {
-        const Nanoseconds extra = work_.extra_costs.empty() ? 0 : work_.extra_costs[id.index()];
-        sum += *find_sequence_cost(cost_, context, {.first = 0, .size = size},
-                                   work_.lengths[id.index()], extra);
+  for (const RankRange& ranks : examples(size)) {
+    for (const ContextCost& context : cost_.context) {
+      if (!find_link(context, ranks)) continue;
+      Nanoseconds sum = 0;
+      for (const ItemId item : items_of(bundle)) {
+        for (const SequenceId id : work_.items[static_cast<std::size_t>(item)]) {
+          const Nanoseconds extra = work_.extra_costs.empty() ? 0 : work_.extra_costs[id.index()];
+          sum += *find_sequence_cost(cost_, context, ranks, work_.lengths[id.index()], extra);
+        }
       }
+      if (least < 0 || sum < least) least = sum;
     }
-    if (least < 0 || sum < least) least = sum;
   }
   return least;
 }
@@ -285,9 +307,11 @@ Nanoseconds Problem::least_cost(std::int32_t size, BundleId bundle) const {
 Nanoseconds Problem::least_fixed(std::int32_t size) const {
   if (size == 1) return microbatch_;
   Nanoseconds least = -1;
-  for (const ContextCost& context : cost_.context) {
-    const auto link = find_link(context, {.first = 0, .size = size});
-    if (link && (least < 0 || link_latency(*link) < least)) least = link_latency(*link);
+  for (const RankRange& ranks : examples(size)) {
+    for (const ContextCost& context : cost_.context) {
+      const auto link = find_link(context, ranks);
+      if (link && (least < 0 || link_latency(*link) < least)) least = link_latency(*link);
+    }
   }
   return microbatch_ + std::max<Nanoseconds>(0, least);
 }

@@ -135,6 +135,10 @@ class Problem {
 
   void find_paces();
   [[nodiscard]] PriceId find_price(RankRange ranks) const;
+  [[nodiscard]] std::int32_t links_of(RankRange ranks) const;
+  // Groups of a size, one for all that have the same links. Only where these are not ordered: else
+  // the first ranks have the best ones.
+  [[nodiscard]] const std::vector<RankRange>& examples(std::int32_t size) const;
   Nanoseconds sequence_cost_at(const Price& price, std::size_t sequence) const;
 
   Work work_;
@@ -162,6 +166,7 @@ class Problem {
   static constexpr std::int32_t max_tabled_ranks = 512;
   mutable std::vector<std::vector<PriceId>> price_at_;
   mutable std::vector<std::vector<Key>> keys_of_size_;            // by size
+  mutable std::vector<std::vector<RankRange>> examples_;          // by size, empty: not known
   mutable std::vector<std::vector<Nanoseconds>> costs_of_price_;  // by bundle, -1: not known
 };
 

@@ -50,6 +50,22 @@ TEST(StepBound, ARankWithFewMicrobatchesNeedsWhatIsDense) {
   EXPECT_EQ(search_step(problem, 325, 10'000).time, 325);
 }
 
+// Five ranks from the sixth on cross a border of eight, where the link is slower but answers
+// sooner.
+TEST(StepBound, KnowsThePlaceWhereALinkIsBest) {
+  CostModel cost = dear_microbatches();
+  cost.context.front().bytes_per_token = 10;
+  cost.context.front().links = {{.max_ranks = 8, .gb_per_s = 10, .latency_us = 0.2},
+                                {.max_ranks = 64, .gb_per_s = 1, .latency_us = 0.05}};
+  const Topology topology{.ranks = 10, .capacity = 10};
+  const Problem problem(singles({10}), topology, cost, resolved({.context = "static:5"}, topology));
+  EXPECT_FALSE(problem.has_ordered_links());
+  EXPECT_EQ(problem.least_fixed(5), 100 + 50);
+  EXPECT_EQ(problem.least_cost(5, 0), problem.cost(problem.price_of({.first = 0, .size = 5}), 0));
+  const RankRange behind{.first = 5, .size = 5};
+  EXPECT_LE(step_bound(problem), problem.group_cost(behind, std::vector<ItemId>{0}));
+}
+
 // 35 tokens on two ranks take two micro-batches on each: that of the sequence which takes 605 by
 // itself, and another one beside it.
 TEST(StepBound, WithEqualCountsTheSlowestPaysForEveryMicrobatch) {

@@ -33,10 +33,10 @@ std::optional<std::string> find_fault(const StepQuestion& question, StepPlan& pl
   if (plan.status == Status::unknown && plan.options.max_activation_bytes == 0) {
     return "no answer: " + plan.reason;
   }
-  // Roundings make a bound of very short steps none, and so do sequences that are left out.
+  // Roundings leave very short steps without a bound, and so do sequences that join at the end.
   const auto shortest = 100 * static_cast<Nanoseconds>(question.batch.lengths.size());
   if (plan.options.balance && plan.predicted_step_ns > shortest && plan.lower_bound_ns == 0 &&
-      plan.dropped.empty() && !plan.microbatches.empty()) {
+      plan.options.short_ != Short::drop && !plan.microbatches.empty()) {
     return "the plan beats its bound";
   }
   return find_violation(document, &question.batch);

@@ -58,10 +58,12 @@ class RoomBound {
       best = std::min(best, least_time_for(num_slots, least_time, best));
       if (best <= at_least) return 0;
     }
-    return best == infinite ? 0 : best;
+    return best == infinite ? 0 : best * (1 - little);
   }
 
  private:
+  static constexpr double little = 1e-7;  // of a time: what is not looked at closer
+
   // Lengths by classes, each with the room beside its shortest.
   static constexpr double classes_per_doubling = 24;
   static std::size_t class_of(double length) {
@@ -81,9 +83,9 @@ class RoomBound {
     return ranges;
   }
 
-  // No less than `low`, which is too short or just enough; `high` or more if that is too short too.
+  // No less than `low`, which is too short or just enough; `high` if a little less is too short.
   double least_time_for(SlotRange num_slots, double low, double high) {
-    if (high < infinite && !is_enough(high * (1 - 1e-4), num_slots)) return high;
+    if (high < infinite && !is_enough(high * (1 - little), num_slots)) return high;
     if (is_enough(low, num_slots)) return low;
     if (high == infinite) {
       high = low;
