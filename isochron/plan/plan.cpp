@@ -137,9 +137,10 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
     }
     set_slots(problem, slots, plan);
     set_prediction(plan);
-    // A bound that a plan beats, but for the roundings of very long times, is none: better that than
-    // a step called optimal which is not.
-    const bool is_beaten = bound - (bound >> 50) > plan.predicted_step_ns;
+    // A bound that a plan beats by more than roundings, of every item and of very long times, is
+    // none: better that than a step called optimal which is not.
+    const Nanoseconds rounded = 1 + problem.num_items() / 2 + (bound >> 50);
+    const bool is_beaten = bound - rounded > plan.predicted_step_ns;
     plan.lower_bound_ns = is_beaten ? 0 : std::min(bound, plan.predicted_step_ns);
     set_oversized(problem, plan);
     return true;
