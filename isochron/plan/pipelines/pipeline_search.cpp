@@ -133,7 +133,8 @@ class PipelineSearch {
   }
 
   void consider_cells(const std::optional<CellGuess>& guess) {
-    const auto cells = search_cells(problem_, room_, heights_, capacity_, bound_, guess);
+    auto cells = search_cells(problem_, room_, heights_, capacity_, bound_, guess);
+    if (!cells && guess) cells = search_cells(problem_, room_, heights_, capacity_, bound_);
     if (!cells) return;
     Grid grid = improved_grid(problem_, cells->draft,
                               {.num_slots = cells->found.num_slots, .capacity = capacity_}, bound_,
