@@ -292,9 +292,7 @@ class StepBound {
   }
 
   bool area_fits(Nanoseconds target) const {
-    // Every micro-batch of a slow rank is rounded, down by half a nanosecond at most.
-    const double rounded = problem_.has_speeds() ? 0.5 * problem_.num_items() : 0;
-    return sum_at(target).area * (1 - slack) <= speed_ * (static_cast<double>(target) + rounded);
+    return sum_at(target).area * (1 - slack) <= speed_ * static_cast<double>(target);
   }
 
   // The density for which slots_fit() allows the least work.

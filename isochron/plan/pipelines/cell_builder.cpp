@@ -242,9 +242,9 @@ namespace {
 // Of very many sizes the wide ones in steps of an eighth.
 bool is_tried(const Problem& problem, std::int32_t size) {
   constexpr std::size_t few_sizes = 256;
-  if (problem.sizes().size() <= few_sizes || size < 16) return true;
-  return size % (static_cast<std::int32_t>(std::bit_floor(static_cast<std::uint32_t>(size))) / 8) ==
-         0;
+  if (problem.sizes().size() <= few_sizes) return true;
+  const auto step = static_cast<std::int32_t>(std::bit_floor(static_cast<std::uint32_t>(size)) / 8);
+  return step == 0 || size % step == 0;
 }
 
 }  // namespace
@@ -255,7 +255,7 @@ void CellBuilder::add_cells_beside(const Table& wide, std::int64_t first, const 
   for (std::size_t slot = 0; slot < heights.of_slot.size(); ++slot) {
     if (slot != closed) limit = std::max(limit, heights.of_slot[slot] * time);
   }
-  constexpr double little = 1.15;
+  const double little = 1.15;
   const std::int64_t end = first + wide.size;
   while (first < end && num_items_left_ > 0) {
     const Table* best = nullptr;
