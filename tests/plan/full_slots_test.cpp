@@ -4,20 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/plan/singles.h"
+#include "tests/plan/equal_counts.h"
 
 namespace isochron {
 namespace {
-
-Problem problem_of(std::vector<Tokens> lengths, std::int32_t ranks) {
-  const Topology topology{.ranks = ranks, .capacity = 100};
-  return Problem(singles(lengths), topology, plain_cost(10),
-                 resolved({.context = "dynamic", .counts = Counts::equal}, topology));
-}
-
-DraftGroup on(std::int64_t first, std::int64_t size, std::vector<ItemId> items) {
-  return {.ranks = {.first = first, .size = size}, .items = std::move(items)};
-}
 
 std::optional<DraftSlots> full_slots(const Problem& problem, const DraftSlots& slots) {
   return find_full_slots(problem, 1, slots,
@@ -27,7 +17,7 @@ std::optional<DraftSlots> full_slots(const Problem& problem, const DraftSlots& s
 // Neither sequence can widen over the two ranks that idle. One after the other on all ranks they
 // take 40, side by side on two ranks each 30.
 TEST(FullSlots, TheEarliestOfAllWaysIsTaken) {
-  const Problem problem = problem_of({40, 40}, 4);
+  const Problem problem = equal_counts("dynamic", {40, 40}, 4);
   const auto full =
       full_slots(problem, {{on(0, 1, {0}), on(1, 1, {1}), on(2, 1, {}), on(3, 1, {})}});
   ASSERT_TRUE(full);
@@ -37,7 +27,7 @@ TEST(FullSlots, TheEarliestOfAllWaysIsTaken) {
 
 // The first widens over its neighbour; the others stay on their ranks.
 TEST(FullSlots, AGroupWidensOverTheRankBesideIt) {
-  const Problem problem = problem_of({60, 30, 30}, 4);
+  const Problem problem = equal_counts("dynamic", {60, 30, 30}, 4);
   const auto full =
       full_slots(problem, {{on(0, 1, {0}), on(1, 1, {}), on(2, 1, {1}), on(3, 1, {2})}});
   ASSERT_TRUE(full);
@@ -46,7 +36,7 @@ TEST(FullSlots, AGroupWidensOverTheRankBesideIt) {
 }
 
 TEST(FullSlots, AreLeftAsTheyAre) {
-  const Problem problem = problem_of({60, 30}, 2);
+  const Problem problem = equal_counts("dynamic", {60, 30}, 2);
   const auto full = full_slots(problem, {{on(0, 1, {0}), on(1, 1, {1})}});
   ASSERT_TRUE(full);
   EXPECT_EQ(step_time(problem, *full), 70);

@@ -4,24 +4,13 @@
 
 #include <gtest/gtest.h>
 
-#include "isochron/plan/draft_slots.h"
-#include "tests/plan/singles.h"
+#include "tests/plan/equal_counts.h"
 
 namespace isochron {
 namespace {
 
-Problem problem_of(std::vector<Tokens> lengths, std::int32_t ranks) {
-  const Topology topology{.ranks = ranks, .capacity = 100};
-  return Problem(singles(lengths), topology, plain_cost(10),
-                 resolved({.context = "dynamic:any", .counts = Counts::equal}, topology));
-}
-
-DraftGroup on(std::int64_t first, std::int64_t size, std::vector<ItemId> items) {
-  return {.ranks = {.first = first, .size = size}, .items = std::move(items)};
-}
-
 TEST(IdleCells, AreNamedBySlotAndRank) {
-  const Problem problem = problem_of({50, 50}, 3);
+  const Problem problem = equal_counts("dynamic:any", {50, 50}, 3);
   const auto cells = idle_cells(problem, {{on(0, 2, {0})}, {on(1, 1, {1})}});
   ASSERT_EQ(cells.size(), 3U);
   EXPECT_EQ(cells[0].slot, 0U);
@@ -33,7 +22,7 @@ TEST(IdleCells, AreNamedBySlotAndRank) {
 
 // Both ranks run 80 tokens, the first in two micro-batches. The second splits its own.
 TEST(IdleCells, ARankSplitsItsOwnMicrobatchFirst) {
-  const Problem problem = problem_of({40, 40, 50, 30}, 2);
+  const Problem problem = equal_counts("dynamic:any", {40, 40, 50, 30}, 2);
   DraftSlots slots = {{on(0, 1, {0}), on(1, 1, {2, 3})}, {on(0, 1, {1})}};
   fill_idle_cells(problem, slots);
   EXPECT_TRUE(idle_cells(problem, slots).empty());
@@ -43,7 +32,7 @@ TEST(IdleCells, ARankSplitsItsOwnMicrobatchFirst) {
 // A pair runs two sequences, which fit one rank, and idles where the others run a second one. It
 // runs its own apart; a rank that took one of them would run it alone, for 60.
 TEST(IdleCells, AWideGroupSplitsIntoASlotInWhichAllOfItsRanksIdle) {
-  const Problem problem = problem_of({60, 60, 30, 30}, 3);
+  const Problem problem = equal_counts("dynamic:any", {60, 60, 30, 30}, 3);
   DraftSlots slots = {{on(0, 2, {0, 1}), on(2, 1, {2})}, {on(2, 1, {3})}};
   fill_idle_cells(problem, slots);
   EXPECT_TRUE(idle_cells(problem, slots).empty());
@@ -53,7 +42,7 @@ TEST(IdleCells, AWideGroupSplitsIntoASlotInWhichAllOfItsRanksIdle) {
 // Two ranks idle once, one of them after 90 tokens and one after 20. Of the third, that of 5 goes
 // to the late one and that of 30 to the early one.
 TEST(IdleCells, TheRankThatIsDoneFirstGetsTheDearerItem) {
-  const Problem problem = problem_of({90, 20, 60, 30, 5, 20}, 3);
+  const Problem problem = equal_counts("dynamic:any", {90, 20, 60, 30, 5, 20}, 3);
   DraftSlots slots = {{on(0, 1, {0}), on(1, 1, {1}), on(2, 1, {2, 3, 4})}, {on(2, 1, {5})}};
   fill_idle_cells(problem, slots);
   EXPECT_TRUE(idle_cells(problem, slots).empty());
@@ -61,7 +50,7 @@ TEST(IdleCells, TheRankThatIsDoneFirstGetsTheDearerItem) {
 }
 
 TEST(IdleCells, AMicrobatchKeepsItsLastItem) {
-  const Problem problem = problem_of({90, 20}, 3);
+  const Problem problem = equal_counts("dynamic:any", {90, 20}, 3);
   DraftSlots slots = {{on(0, 1, {0}), on(1, 1, {1})}};
   fill_idle_cells(problem, slots);
   EXPECT_EQ(idle_cells(problem, slots).size(), 1U);
