@@ -25,7 +25,7 @@ Batch batch_of(std::vector<Tokens> lengths) {
 
 // The plan of `lengths`, valid by the independent checker.
 StepPlan checked_plan(std::vector<Tokens> lengths, const Topology& topology, PlanOptions options) {
-  if (is_sampled) options.effort = 300;  // the searches that take long without it
+  if (is_sampled && !options.effort) options.effort = 300;  // searches that take long without it
   const Batch batch = batch_of(std::move(lengths));
   StepPlan plan = plan_step(batch, topology, cost_preset("qwen3-8b_h100"), options);
   EXPECT_EQ(find_violation(to_json(plan), &batch).value_or("valid"), "valid");
@@ -176,9 +176,9 @@ TEST(PlanRegression, RanksThatIdleUnderEqualCountsTakeNoLongSequence) {
   std::vector<Tokens> lengths(13, 1841);
   lengths.insert(lengths.end(), 4, 266);
   const Topology topology = {.ranks = 79, .capacity = 2048};
-  const StepPlan free = checked_plan(lengths, topology, {.context = "dynamic"});
-  const StepPlan equal =
-      checked_plan(lengths, topology, {.context = "dynamic", .counts = Counts::equal});
+  const StepPlan free = checked_plan(lengths, topology, {.context = "dynamic", .effort = 30'000});
+  const StepPlan equal = checked_plan(
+      lengths, topology, {.context = "dynamic", .counts = Counts::equal, .effort = 30'000});
   EXPECT_LE(equal.predicted_step_ns, free.predicted_step_ns + free.predicted_step_ns / 20);
 }
 
