@@ -84,13 +84,12 @@ void run(const DraftGroup& group, Nanoseconds time, std::vector<Nanoseconds>& fr
   std::fill(first, last, *std::max_element(first, last) + time);
 }
 
-// The pass of a training step that is asked for.
+}  // namespace
+
 Nanoseconds pass_time(const Problem& problem, Nanoseconds time) {
   if (problem.options().pass == Pass::train) return time;
   return split_cost(time, problem.model().forward_share).forward;
 }
-
-}  // namespace
 
 std::vector<std::int32_t> groups_by_rank(const Problem& problem,
                                          const std::vector<DraftGroup>& slot) {

@@ -33,6 +33,9 @@ using DraftSlots = std::vector<std::vector<DraftGroup>>;
 [[nodiscard]] Nanoseconds step_time(const Problem& problem, const Draft& draft);
 [[nodiscard]] Nanoseconds step_time(const Problem& problem, const DraftSlots& slots);
 
+// What a training step takes in the pass that is asked for.
+[[nodiscard]] Nanoseconds pass_time(const Problem& problem, Nanoseconds time);
+
 // What the simulator says of a step of one stage: in the pass and with the waiting that is asked
 // for. Forward passes round every micro-batch, so they may order two steps otherwise.
 [[nodiscard]] Nanoseconds predicted_time(const Problem& problem, const DraftSlots& slots);

@@ -24,12 +24,6 @@ namespace isochron {
 
 namespace {
 
-Nanoseconds pass_time(const Problem& problem, Nanoseconds cost) {
-  return problem.options().pass == Pass::train
-             ? cost
-             : split_cost(cost, problem.model().forward_share).forward;
-}
-
 std::int32_t slots_per_block(const PipelineShape& shape) {
   return shape.virtual_ > 1 ? shape.group : 1;
 }
