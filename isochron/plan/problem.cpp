@@ -283,16 +283,23 @@ Nanoseconds Problem::group_cost(RankRange ranks, std::span<const ItemId> items) 
 }
 
 Nanoseconds Problem::least_cost(std::int32_t size, BundleId bundle) const {
-  if (size == 1 || (cost_.context.size() == 1 && has_ordered_links_)) {
-    return cost(cheapest_price(size), bundle);
-  }
-  // Several exchanges or places: the one that is cheapest for this bundle may not be the price's.
+  return is_cheapest_for_all(size) ? cost(cheapest_price(size), bundle)
+                                   : least_cost_of(size, items_of(bundle));
+}
+
+Nanoseconds Problem::least_item_cost(std::int32_t size, ItemId item) const {
+  return is_cheapest_for_all(size) ? item_cost(cheapest_price(size), item)
+                                   : least_cost_of(size, {&item, 1});
+}
+
+// Several exchanges or places: the one that is cheapest for these items may not be the price's.
+Nanoseconds Problem::least_cost_of(std::int32_t size, std::span<const ItemId> items) const {
   Nanoseconds least = -1;
   for (const RankRange& ranks : examples(size)) {
     for (const ContextCost& context : cost_.context) {
       if (!find_link(context, ranks)) continue;
       Nanoseconds sum = 0;
-      for (const ItemId item : items_of(bundle)) {
+      for (const ItemId item : items) {
         for (const SequenceId id : work_.items[static_cast<std::size_t>(item)]) {
           const Nanoseconds extra = work_.extra_costs.empty() ? 0 : work_.extra_costs[id.index()];
           sum += *find_sequence_cost(cost_, context, ranks, work_.lengths[id.index()], extra);

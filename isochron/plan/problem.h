@@ -95,6 +95,7 @@ class Problem {
   // No group of this size, wherever it stands and however it exchanges, is cheaper. Negative if
   // the size does not admit the bundle.
   [[nodiscard]] Nanoseconds least_cost(std::int32_t size, BundleId bundle) const;
+  [[nodiscard]] Nanoseconds least_item_cost(std::int32_t size, ItemId item) const;
   [[nodiscard]] Nanoseconds least_fixed(std::int32_t size) const;
   // Whether a larger group never has the smaller area: no link is cheaper than one of a smaller
   // block, and there is but one exchange.
@@ -140,6 +141,10 @@ class Problem {
   // the first ranks have the best ones.
   [[nodiscard]] const std::vector<RankRange>& examples(std::int32_t size) const;
   Nanoseconds sequence_cost_at(const Price& price, std::size_t sequence) const;
+  Nanoseconds least_cost_of(std::int32_t size, std::span<const ItemId> items) const;
+  [[nodiscard]] bool is_cheapest_for_all(std::int32_t size) const {
+    return size == 1 || (cost_.context.size() == 1 && has_ordered_links_);
+  }
 
   Work work_;
   Topology topology_;

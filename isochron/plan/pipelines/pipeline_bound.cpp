@@ -133,10 +133,12 @@ class PipelineBound {
   }
 
   double long_slots_bound() const {
-    const double part = std::min(share_of(0), share_of(shape_.stages - 1));
+    const double share = std::min(share_of(0), share_of(shape_.stages - 1));
     std::vector<double> lengths;
     for (const auto& choices : bundles_.classes) {
-      for (const Choice& choice : choices) lengths.push_back(choice.time);
+      for (const Choice& choice : choices) {
+        for (const Choice::Part& part : choice.all()) lengths.push_back(part.time);
+      }
     }
     std::sort(lengths.begin(), lengths.end());
     constexpr std::size_t max_lengths = 64;
@@ -148,14 +150,18 @@ class PipelineBound {
       for (const auto& choices : bundles_.classes) {
         double least = infinite;
         for (const Choice& choice : choices) {
-          least = std::min(least, choice.area * (choice.time >= length ? 1 : lesser_));
+          double sum = 0;
+          for (const Choice::Part& part : choice.all()) {
+            sum += part.area * (part.time >= length ? 1 : lesser_);
+          }
+          least = std::min(least, sum);
         }
         weighed += least;
       }
       const double mean = weighed / problem_.num_ranks();
       // A rank without such a slot meets the lesser pass of all it has.
-      const double with = part * (mean + fixed_) + (1 - part) * length;
-      const double without = lesser_ > 0 ? part * mean / lesser_ : infinite;
+      const double with = share * (mean + fixed_) + (1 - share) * length;
+      const double without = lesser_ > 0 ? share * mean / lesser_ : infinite;
       best = std::max(best, std::min(with, without));
     }
     return pass_share_ * best * (1 - slack) - rounding();
@@ -229,7 +235,10 @@ Nanoseconds static_pipeline_bound(const Problem& problem, const RankRoom& room, 
   for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
     const auto cost = static_cast<double>(problem.least_cost(size, bundle));
     bundles.area += cost * size;
-    if (problem.items_of(bundle).size() == 1) bundles.longest = std::max(bundles.longest, cost);
+    for (const ItemId item : problem.items_of(bundle)) {
+      const auto own = static_cast<double>(problem.least_item_cost(size, item));
+      bundles.longest = std::max(bundles.longest, own);
+    }
   }
   bundles.longest += static_cast<double>(problem.least_fixed(size));
   return PipelineBound(problem, room, std::move(bundles)).bound(0, 0, Effort::little);
