@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <string>
 
@@ -13,6 +14,7 @@
 #include "isochron/plan/bundles/lock_step.h"
 #include "isochron/plan/pipelines/kept_cells.h"
 #include "isochron/plan/plan.h"
+#include "isochron/plan/related_problems.h"
 #include "tests/plan/drawn_bundles.h"
 #include "tests/support/num_instances.h"
 
@@ -234,6 +236,52 @@ TEST(KeptSlots, NoStaticSizeIsFaster) {
       const StepPlan fixed = plan_step(batch, topology, cost, options);
       if (fixed.microbatches.empty()) continue;
       EXPECT_LE(dynamic.predicted_step_ns, fixed.predicted_step_ns) << context;
+    }
+  }
+}
+
+TEST(FusedBundles, AreOneMicrobatchEachWhereALongItemNeedsAWideGroup) {
+  const auto problem_of = [](const std::vector<std::vector<Tokens>>& prompts) {
+    Drawn drawn = plain_bundles(prompts);
+    drawn.options.context = "dynamic";
+    drawn.cost.context = {{.kind = ContextKind::none, .links = {}}};
+    return std::make_unique<Problem>(drawn.work, drawn.topology, drawn.cost, drawn.options);
+  };
+  const auto asked = problem_of({{20, 90, 20}, {60, 20}});
+  const Problem& problem = *asked;
+  EXPECT_EQ(find_fused(problem, 90), nullptr);  // on one rank it is done in time
+  const auto fused = find_fused(problem, 89);
+  ASSERT_NE(fused, nullptr);
+  EXPECT_EQ(fused->num_items(), 2);
+  EXPECT_EQ(fused->tokens(1, 0), 130);
+  EXPECT_FALSE(fused->item_fits(1, 0));
+  EXPECT_TRUE(fused->item_fits(2, 0));
+  const DraftSlots slots = parted(problem, {{{.ranks = {.first = 0, .size = 2}, .items = {0}}},
+                                            {{.ranks = {.first = 1, .size = 1}, .items = {1}}}});
+  EXPECT_EQ(slots[0][0].items, (std::vector<ItemId>{0, 1, 2}));
+  EXPECT_EQ(slots[1][0].items, (std::vector<ItemId>{3, 4}));
+  // More than all ranks hold at once.
+  EXPECT_EQ(find_fused(*problem_of({{90, 90, 90}, {20}}), 1), nullptr);
+}
+
+TEST(FusedBundles, AGiantSequenceDoesNotBindTheRanksOfAllOthers) {
+  for (const std::int32_t stages : {1, 4}) {
+    for (std::uint64_t seed = 0; seed < num_asked(10); ++seed) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed << ", stages " << stages);
+      Batch batch = long_tailed(seed, 32, 8);
+      for (Tokens& length : batch.lengths) length = std::min<Tokens>(length, 12'000);
+      batch.lengths[seed] = 200'000;
+      const Topology topology = {.ranks = 32, .capacity = 16'384, .pipeline = {.stages = stages}};
+      const CostModel cost = cost_preset("qwen3-8b_h100");
+      PlanOptions options = {.context = "dynamic", .keep_groups = KeepGroups::rank};
+      if (stages == 1) options.sync = Sync::microbatch;
+      const StepPlan kept = plan_step(batch, topology, cost, options);
+      EXPECT_EQ(find_violation(to_json(kept), &batch), std::nullopt);
+      options.keep_groups = KeepGroups::microbatch;
+      const StepPlan fused = plan_step(batch, topology, cost, options);
+      // It has a part of the effort only.
+      EXPECT_LE(static_cast<double>(kept.predicted_step_ns),
+                1.02 * static_cast<double>(fused.predicted_step_ns));
     }
   }
 }

@@ -72,10 +72,7 @@ class PipelineBound {
     if (effort == Effort::full && shape_.virtual_ == 1 && !problem_.has_speeds()) {
       best = std::max(best, long_slots_bound());
     }
-    if (shape_.shares.empty()) {
-      best = std::max(
-          best, effort == Effort::full ? equal_stages_bound(whole, best) : num_slots_bound(whole));
-    }
+    if (shape_.shares.empty()) best = std::max(best, equal_stages_bound(whole, best, effort));
     return std::max({Nanoseconds{0}, static_cast<Nanoseconds>(best * (1 - slack)),
                      static_cast<Nanoseconds>(item_bound())});
   }
@@ -168,7 +165,7 @@ class PipelineBound {
   }
 
   // `at_least` is another bound.
-  double equal_stages_bound(double whole, double at_least) const {
+  double equal_stages_bound(double whole, double at_least, Effort effort) const {
     const std::int32_t step = shape_.virtual_ > 1 ? shape_.group : 1;
     // An empty slot helps nobody, but their number is a multiple.
     const std::int32_t most = std::max(step, (problem_.num_items() + step - 1) / step * step);
@@ -177,7 +174,7 @@ class PipelineBound {
     const double lost = rounding() + room_.lost();
     double time = num_slots_time(whole, most);
     time = std::max(time, (at_least + lost - other_parts) / to_time);
-    if (!problem_.has_speeds()) {
+    if (effort == Effort::full && !problem_.has_speeds()) {
       const RoomQuestion question{.choices = bundles_.classes,
                                   .room = room_,
                                   .fixed = fixed_,
@@ -188,11 +185,6 @@ class PipelineBound {
       time = std::max(time, room_bound(question, time));
     }
     return to_time * time * (1 - slack) + other_parts - lost;
-  }
-
-  double num_slots_bound(double whole) const {
-    const std::int32_t most = problem_.num_items() + shape_.group;
-    return pass_share_ / shape_.stages * num_slots_time(whole, most) * (1 - slack) - rounding();
   }
 
   double num_slots_time(double whole, std::int32_t most) const {
@@ -222,12 +214,16 @@ class PipelineBound {
 
 }  // namespace
 
-Nanoseconds pipeline_bound(const Problem& problem, const RankRoom& room, Nanoseconds work) {
+Nanoseconds pipeline_bound(const Problem& problem, const RankRoom& room) {
   const Nanoseconds whole = std::max(
       equal_count_bound(problem),
       problem.options().sync == Sync::microbatch ? slot_bound(problem) : step_bound(problem));
   return PipelineBound(problem, room, bundle_choices(problem, problem.sizes()))
-      .bound(whole, work, Effort::full);
+      .bound(whole, 0, Effort::full);
+}
+
+Nanoseconds pipeline_bound_of(const Problem& problem, const RankRoom& room, Nanoseconds work) {
+  return PipelineBound(problem, room, {}).bound(0, work, Effort::little);
 }
 
 Nanoseconds static_pipeline_bound(const Problem& problem, const RankRoom& room, std::int32_t size) {

@@ -32,11 +32,18 @@ class RoomBound {
       area_ += least;
       if (i == 0) least_of_longest_ = least;
     }
-    if (classes_.empty()) return;
-    const auto [first, last] = std::minmax_element(classes_.begin(), classes_.end());
-    first_class_ = *first;
-    parts_.resize(1 + *last - *first);
-    for (std::size_t& length_class : classes_) length_class -= first_class_;
+    std::vector<std::size_t> present = classes_;
+    std::sort(present.begin(), present.end());
+    present.erase(std::unique(present.begin(), present.end()), present.end());
+    for (std::size_t& length_class : classes_) {
+      const auto place = std::lower_bound(present.begin(), present.end(), length_class);
+      length_class = static_cast<std::size_t>(place - present.begin());
+    }
+    for (const std::size_t length_class : present) {
+      const double doublings = (static_cast<double>(length_class) - 1) / classes_per_doubling;
+      shortest_.push_back(length_class == 0 ? 0 : std::exp2(doublings) * (1 - slack));
+    }
+    parts_.resize(shortest_.size());
   }
 
   double bound(double at_least) {
@@ -104,9 +111,7 @@ class RoomBound {
   bool is_enough(double time, SlotRange num_slots) {
     if (question_.is_paced && !is_enough_beside_longest(time, num_slots)) return false;
     for (std::size_t i = 0; i < parts_.size(); ++i) {
-      const auto place = static_cast<double>(first_class_ + i) - 1;
-      const double shortest = place < 0 ? 0 : std::exp2(place / classes_per_doubling) * (1 - slack);
-      const double area = question_.room.area(time, shortest, num_slots);
+      const double area = question_.room.area(time, shortest_[i], num_slots);
       parts_[i] = area > 0 ? 1 / area : infinite;
     }
     double ranks = 0;
@@ -171,10 +176,10 @@ class RoomBound {
 
   const RoomQuestion& question_;
   std::vector<ItemPart> items_;
-  std::vector<std::size_t> classes_;  // of all parts of choices, less the first
-  std::size_t first_class_ = 0;
-  std::vector<double> parts_;  // of a rank, for a unit of area in each class
-  double area_ = 0;            // least, of all bundles
+  std::vector<std::size_t> classes_;  // of all parts of choices, by place
+  std::vector<double> shortest_;      // of each class that some part has
+  std::vector<double> parts_;         // of a rank, for a unit of area in each class
+  double area_ = 0;                   // least, of all bundles
   double least_of_longest_ = 0;
 };
 
