@@ -31,7 +31,8 @@ constexpr std::int32_t max_items = 10;
 bool is_plain(const Problem& problem) { return problem.num_items() == problem.num_bundles(); }
 
 bool is_small(const Problem& problem) {
-  return problem.num_bundles() <= max_items && !problem.has_speeds() && has_one_price(problem);
+  return problem.num_bundles() <= max_items && !problem.has_speeds() &&
+         has_one_price(problem, problem.sizes());
 }
 
 // The same of bundles that have several items, but for the bins: as many as their tokens fill.

@@ -15,12 +15,12 @@ bool has_nested_bundles(const Problem& problem) {
   }
   return problem.is_aligned() && problem.num_ranks() % sizes.back() == 0 && !problem.has_speeds() &&
          problem.num_items() != problem.num_bundles() && problem.model().context.size() <= 1 &&
-         has_one_price(problem);
+         has_one_price(problem, sizes);
 }
 
-BundleTable::BundleTable(const Problem& problem)
+BundleTable::BundleTable(const Problem& problem, std::span<const std::int32_t> sizes)
     : num_bundles_(problem.num_bundles()), max_sequences_(problem.options().max_sequences) {
-  for (const std::int32_t size : problem.sizes()) {
+  for (const std::int32_t size : sizes) {
     const PriceId price = problem.cheapest_price(size);
     Level level{
         .size = size, .fixed = problem.price(price).fixed, .capacity = problem.capacity() * size};

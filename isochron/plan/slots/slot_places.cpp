@@ -32,7 +32,7 @@ std::vector<std::int32_t> sizes_of(const PackedSlot& slot) {
 SlotPlaces::SlotPlaces(const Problem& problem)
     : problem_(problem),
       is_simple_(fits_by_sum(problem)),
-      is_alike_(!problem.has_speeds() && has_one_price(problem)) {
+      is_alike_(!problem.has_speeds() && has_one_price(problem, problem.sizes())) {
   const auto& context = problem.model().context;
   if (!is_simple_ || is_alike_ || problem.is_aligned() || context.size() != 1) return;
   const auto& links = context.front().links;
