@@ -15,7 +15,7 @@ double area_of(const Problem& problem, std::int32_t size, BundleId bundle) {
 
 LeastAreas::LeastAreas(const Problem& problem)
     : problem_(problem), least_(static_cast<std::size_t>(problem.num_bundles()), 0) {
-  if (!problem.has_ordered_links()) return;
+  if (!problem.order().has_ordered_areas) return;
   for (std::size_t i = 0; i < least_.size(); ++i) {
     const auto bundle = static_cast<BundleId>(i);
     least_[i] = area_of(problem, problem.sizes()[problem.smallest_place(bundle)], bundle);

@@ -46,7 +46,8 @@ void Leaders::find_efficiencies() {
   const auto sizes = problem_.sizes();
   efficiency_.assign(sizes.size(), 1);
   const auto& context = problem_.model().context;
-  if (!problem_.has_ordered_links() || context.size() != 1 || context.front().links.empty()) return;
+  if (!problem_.order().has_ordered_areas || context.empty() || context.front().links.empty())
+    return;
   const double all = problem_.num_ranks();
   std::size_t place = 0;
   while (place < sizes.size() && sizes[place] <= context.front().links.front().max_ranks) ++place;
@@ -102,7 +103,7 @@ std::span<const Lead> Leaders::leads(std::size_t i) {
   for (std::size_t place = 0; place < problem_.sizes().size(); ++place) {
     const std::int32_t size = problem_.sizes()[place];
     if (!problem_.fits(size, bundle)) continue;
-    if (leads.size() >= num_exact && problem_.has_ordered_links()) {
+    if (leads.size() >= num_exact && problem_.order().has_ordered_areas) {
       const std::size_t last = std::min(place + num_joined, problem_.sizes().size()) - 1;
       leads.push_back(widest(i, place, last));
       place = last;

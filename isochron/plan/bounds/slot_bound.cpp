@@ -40,7 +40,8 @@ class Prices {
       for (const std::int32_t size : problem.sizes()) {
         if (!problem.fits(size, bundle)) continue;
         const double work = static_cast<double>(problem.least_cost(size, bundle)) * size;
-        if (work >= enough && problem.has_ordered_links()) break;  // later ones cost more still
+        if (work >= enough && problem.order().has_ordered_areas)
+          break;  // later ones cost more still
         Tokens tokens = 0;
         double shares = 0;
         for (const ItemId item : problem.items_of(bundle)) {
@@ -321,7 +322,7 @@ Nanoseconds equal_count_bound(const Problem& problem) {
       const Nanoseconds cost = problem.least_cost(size, bundle);
       // Wider groups only matter for the slowest bundle, and for work if links get cheaper.
       const bool is_settled =
-          problem.has_ordered_links() && !problem.has_speeds() && fastest <= item;
+          problem.order().has_ordered_areas && !problem.has_speeds() && fastest <= item;
       if (is_settled) break;
       least = std::min(least, static_cast<double>(cost) * problem.least_span(size));
       fastest = std::min(fastest, static_cast<double>(cost + problem.least_fixed(size)) *

@@ -85,7 +85,9 @@ class StepBound {
   std::size_t num_bundles() const { return begin_.size() - 1; }
 
   // Whether a larger group never does less work.
-  bool has_ordered_work() const { return problem_.has_ordered_links() && !problem_.has_speeds(); }
+  bool has_ordered_work() const {
+    return problem_.order().has_ordered_areas && !problem_.has_speeds();
+  }
 
   Option option_of(std::int32_t size, BundleId bundle) const {
     const Nanoseconds fixed = problem_.least_fixed(size);

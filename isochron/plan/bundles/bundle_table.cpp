@@ -14,7 +14,7 @@ bool has_nested_bundles(const Problem& problem) {
     if (sizes[i] % sizes[i - 1] != 0) return false;
   }
   return problem.is_aligned() && problem.num_ranks() % sizes.back() == 0 && !problem.has_speeds() &&
-         problem.num_items() != problem.num_bundles() && problem.model().context.size() <= 1 &&
+         problem.num_items() != problem.num_bundles() && problem.order().has_one_exchange &&
          has_one_price(problem, sizes);
 }
 

@@ -330,7 +330,7 @@ class CellCutter {
 }  // namespace
 
 std::vector<std::vector<std::int32_t>> cell_sizes(const Problem& problem) {
-  if (!problem.is_aligned() || problem.has_speeds() || problem.model().context.size() > 1 ||
+  if (!problem.is_aligned() || problem.has_speeds() || !problem.order().has_one_exchange ||
       problem.num_items() == problem.num_bundles()) {
     return {};
   }

@@ -167,7 +167,7 @@ Choice choice_of(const Problem& problem, BundleId bundle, const LongItems& long_
 
 BundleChoices bundle_choices(const Problem& problem, std::span<const std::int32_t> sizes) {
   constexpr std::size_t few_sizes = 64;
-  const bool are_few = sizes.size() <= few_sizes || !problem.has_ordered_links();
+  const bool are_few = sizes.size() <= few_sizes || !problem.order().has_ordered_areas;
   const std::vector<SizeRange> alone = size_ranges(problem, sizes, true);
   const std::vector<SizeRange> together = size_ranges(problem, sizes, are_few);
   BundleChoices result;
