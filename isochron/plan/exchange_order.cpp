@@ -4,6 +4,7 @@
 #include "isochron/plan/exchange_order.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -71,27 +72,32 @@ ExchangeOrder exchange_order(const CostModel& cost, std::span<const std::int32_t
     order.has_ordered_links = order.has_ordered_links && has_ordered_links(context);
   }
   order.has_one_exchange = cost.context.empty() || has_same_blocks(cost.context);
-  order.has_ordered_areas = order.has_ordered_links;
-  double area = 0;
-  double latency_us = 0;
+  std::vector<Pace> closest;  // of each size, on the first ranks
   for (const std::int32_t size : sizes) {
-    if (size == 1 || !order.has_one_exchange) continue;
+    if (size == 1) {
+      closest.push_back({});
+      continue;
+    }
     const auto& links = cost.context.front().links;
     std::size_t place = 0;
     while (place < links.size() && links[place].max_ranks < size) ++place;
-    const auto closest = cheapest_pace(cost, size, place);
-    order.has_one_exchange = closest.has_value();
-    while (++place < links.size() && order.has_one_exchange) {
+    closest.push_back(cheapest_pace(cost, size, place).value_or(Pace{}));
+    for (; place < std::max<std::size_t>(1, links.size()) && order.has_one_exchange; ++place) {
       order.has_one_exchange = cheapest_pace(cost, size, place).has_value();
     }
-    if (!closest) break;
-    if (closest->traffic * size * slightly < area || closest->latency_us < latency_us) {
-      order.has_ordered_areas = false;
-    }
-    area = closest->traffic * size;
-    latency_us = closest->latency_us;
+    if (!order.has_one_exchange) break;
   }
-  order.has_ordered_areas = order.has_ordered_areas && order.has_one_exchange;
+  order.grows_from.assign(sizes.empty() ? 1 : static_cast<std::size_t>(sizes.back()) + 1, false);
+  if (!order.has_ordered_links || !order.has_one_exchange) return order;
+  double least_area = std::numeric_limits<double>::infinity();  // of all that are larger
+  double least_latency = least_area;
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    const double area = closest[i].traffic * sizes[i];
+    order.grows_from[static_cast<std::size_t>(sizes[i])] =
+        area <= least_area * slightly && closest[i].latency_us <= least_latency;
+    least_area = std::min(least_area, area);
+    least_latency = std::min(least_latency, closest[i].latency_us);
+  }
   return order;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "isochron/cost/cost_model.h"
 
@@ -13,8 +14,8 @@ struct ExchangeOrder {
   bool has_ordered_links = true;
   // On every link of every size one exchange is the cheapest for all that a micro-batch may hold.
   bool has_one_exchange = true;
-  // Both, and no larger group has the smaller area, or the smaller latency.
-  bool has_ordered_areas = true;
+  // By size: where both hold, whether no larger group has the smaller area, or latency.
+  std::vector<bool> grows_from = {};
 };
 
 // For groups of these sizes, ascending, for each of which there is an exchange.

@@ -100,6 +100,10 @@ class Problem {
   [[nodiscard]] Nanoseconds least_fixed(std::int32_t size) const;
   // What is known of groups, whatever they hold.
   [[nodiscard]] const ExchangeOrder& order() const { return order_; }
+  // Whether no larger group has the smaller area.
+  [[nodiscard]] bool grows_from(std::int32_t size) const {
+    return order_.grows_from[static_cast<std::size_t>(size)];
+  }
 
   // Padded tokens of an item on a group of `size`; an item that stands alone takes all there is.
   [[nodiscard]] Tokens tokens(std::int32_t size, ItemId item) const;

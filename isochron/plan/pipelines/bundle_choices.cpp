@@ -32,7 +32,8 @@ std::vector<SizeRange> size_ranges(const Problem& problem, std::span<const std::
   std::vector<SizeRange> ranges;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const auto fixed = static_cast<double>(problem.least_fixed(sizes[i]));
-    if (is_alone || ranges.empty() || sizes[i] * 8 >= sizes[ranges.back().first] * 9) {
+    if (is_alone || ranges.empty() || sizes[i] * 8 >= sizes[ranges.back().first] * 9 ||
+        !problem.grows_from(sizes[ranges.back().first])) {
       ranges.push_back({.first = i, .last = i, .fixed = fixed});
     } else {
       ranges.back().last = i;
@@ -139,8 +140,8 @@ void find_long_items(const Problem& problem, BundleId bundle, LongItems& found) 
   }
 }
 
-// A bundle on groups of these sizes. Where links are ordered no larger group has the smaller area,
-// so that all of them have at least that of the first, and the time of that area on the last.
+// A bundle on groups of these sizes. Areas grow from the first on, so that all of them have at
+// least its area, and the time of that area on the last.
 Choice choice_of(const Problem& problem, BundleId bundle, const LongItems& long_items,
                  std::int32_t size, std::int32_t largest, double fixed) {
   Choice choice{.size = size, .area = static_cast<double>(problem.least_cost(size, bundle)) * size};
@@ -167,7 +168,7 @@ Choice choice_of(const Problem& problem, BundleId bundle, const LongItems& long_
 
 BundleChoices bundle_choices(const Problem& problem, std::span<const std::int32_t> sizes) {
   constexpr std::size_t few_sizes = 64;
-  const bool are_few = sizes.size() <= few_sizes || !problem.order().has_ordered_areas;
+  const bool are_few = sizes.size() <= few_sizes;
   const std::vector<SizeRange> alone = size_ranges(problem, sizes, true);
   const std::vector<SizeRange> together = size_ranges(problem, sizes, are_few);
   BundleChoices result;
