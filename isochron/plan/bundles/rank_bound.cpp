@@ -37,7 +37,7 @@ class RankBound {
         num_ranks_(num_ranks),
         low_(low),
         high_(high),
-        max_work_(1'000'000 + 8'000 * std::int64_t{table.num_bundles()}),
+        max_work_(500'000 + 6'000 * std::int64_t{table.num_bundles()}),
         contents_(table),
         pool_(static_cast<std::size_t>(table.num_bundles())) {}
 
@@ -128,11 +128,11 @@ class RankBound {
       sum += whole.back();
     }
     // What one of the ranks runs is worth at least this.
-    const auto mean = static_cast<std::int32_t>((sum + num_ranks_ - 1) / num_ranks_);
+    const std::int64_t mean = (sum + num_ranks_ - 1) / num_ranks_;
     if (mean <= 0) return false;
-    const auto floor = static_cast<std::int32_t>(mean * (1 - distance_));
+    const auto floor = static_cast<std::int64_t>(static_cast<double>(mean) * (1 - distance_));
     distance_ = next_distance;
-    if (!contents_.set_prices(whole, target_, floor)) return false;
+    contents_.set_prices(whole, target_, floor);
     ContentList found;
     bool is_complete = contents_.collect(floor, most_of_each, max_work_ - work(), found);
     const auto is_dear = [&] {
@@ -144,9 +144,9 @@ class RankBound {
     if (!is_complete && !is_dear()) {
       is_complete = contents_.collect(mean, most_of_each, max_work_ - work(), found);
     }
-    std::int32_t dearest = floor;
+    std::int64_t dearest = floor;
     for (std::size_t i = 0; i < found.size(); ++i) dearest = std::max(dearest, found.worth(i));
-    dearest_ = static_cast<double>(dearest) / mean;
+    dearest_ = static_cast<double>(dearest) / static_cast<double>(mean);
     is_excluded_ = is_complete && dearest < mean;
     pool_.add(found);
     return true;
