@@ -16,7 +16,7 @@ namespace {
 
 constexpr Nanoseconds max_cells = 3072;
 constexpr std::size_t stride = 16;     // pieces between tables
-constexpr std::size_t num_whole = 24;  // wide pieces that are not cut where others are judged
+constexpr std::size_t num_whole = 12;  // wide pieces that are not cut where others are judged
 constexpr int coarse_bits = 8;         // of worths, that tables round up
 constexpr std::int16_t most_coarse = RankContents::max_asked >> coarse_bits;
 
