@@ -80,6 +80,17 @@ class PipelineBound {
                      static_cast<Nanoseconds>(item_bound())});
   }
 
+  // A bound of bound() with more work: some rank, or all of them together, works at least that long
+  // in a training pass.
+  Nanoseconds raised(Nanoseconds bound, Nanoseconds at_least) const {
+    const auto whole = static_cast<double>(at_least);
+    double best = stage_bound(whole);
+    if (shape_.shares.empty()) {
+      best = std::max(best, bound_of_time(num_slots_time(whole, most_slots())));
+    }
+    return std::max(bound, static_cast<Nanoseconds>(best * (1 - slack)));
+  }
+
  private:
   // Of a path over slots whose passes are rounded: at most half a nanosecond for each. No more than
   // group - 1 slots are empty.
@@ -163,9 +174,7 @@ class PipelineBound {
 
   // `at_least` is another bound.
   double equal_stages_bound(double whole, double at_least) const {
-    const std::int32_t step = shape_.virtual_ > 1 ? shape_.group : 1;
-    // An empty slot helps nobody, but their number is a multiple.
-    const std::int32_t most = std::max(step, (problem_.num_items() + step - 1) / step * step);
+    const std::int32_t most = most_slots();
     const auto other_parts = static_cast<double>(room_.transfers());
     const double to_time = pass_share_ / shape_.stages;
     const double lost = rounding() + room_.lost();
@@ -177,11 +186,23 @@ class PipelineBound {
                                   .fixed = fixed_,
                                   .num_ranks = problem_.num_ranks(),
                                   .max_slots = most,
-                                  .slots_per_block = step,
+                                  .slots_per_block = slots_per_block(),
                                   .is_paced = problem_.options().sync == Sync::microbatch};
       time = std::max(time, room_bound(question, time));
     }
-    return to_time * time * (1 - slack) + other_parts - lost;
+    return bound_of_time(time);
+  }
+
+  std::int32_t slots_per_block() const { return shape_.virtual_ > 1 ? shape_.group : 1; }
+  // An empty slot helps nobody, but their number is a multiple.
+  std::int32_t most_slots() const {
+    const std::int32_t step = slots_per_block();
+    return std::max(step, (problem_.num_items() + step - 1) / step * step);
+  }
+  // Of a time as RankRoom counts it.
+  double bound_of_time(double time) const {
+    return pass_share_ / shape_.stages * time * (1 - slack) +
+           static_cast<double>(room_.transfers()) - (rounding() + room_.lost());
   }
 
   double num_slots_bound(double whole) const {
@@ -217,11 +238,16 @@ class PipelineBound {
 }  // namespace
 
 Nanoseconds pipeline_bound(const Problem& problem, const RankRoom& room, Nanoseconds work) {
-  const Nanoseconds whole = std::max(
-      equal_count_bound(problem),
-      problem.options().sync == Sync::microbatch ? slot_bound(problem) : step_bound(problem));
-  return PipelineBound(problem, room, bundle_choices(problem, problem.sizes()))
-      .bound(whole, work, Effort::full);
+  const Nanoseconds whole = equal_count_bound(problem);
+  PipelineBound pipelines(problem, room, bundle_choices(problem, problem.sizes()));
+  const Nanoseconds bound = pipelines.bound(whole, work, Effort::full);
+  if (problem.options().sync == Sync::microbatch) {
+    return pipelines.raised(bound, slot_bound(problem));
+  }
+  // What a step without stages knows of its micro-batches is seldom more than a hundredth.
+  const Nanoseconds likely = whole + whole / 50;
+  return pipelines.raised(bound, likely) == bound ? bound
+                                                  : pipelines.raised(bound, step_bound(problem));
 }
 
 Nanoseconds static_pipeline_bound(const Problem& problem, const RankRoom& room, std::int32_t size) {

@@ -64,12 +64,12 @@ class PipelineSearch {
         best_size_(problem.sizes().front()) {}
 
   DraftSlots run() {
-    consider_dealt();
     consider_all();
     if (best_excess_ > 0) {
       capacity_ = capacity_within_memory();
       consider_all();
     }
+    consider_dealt();
     return best_;
   }
 
@@ -139,7 +139,7 @@ class PipelineSearch {
     Grid grid = improved_grid(problem_, cells->draft,
                               {.num_slots = cells->found.num_slots, .capacity = capacity_}, bound_,
                               num_operations());
-    consider(equalized(std::move(grid.slots)), false);
+    consider(std::move(grid));
   }
 
   // Grids of static sizes, of each the fastest, roughly.
@@ -170,7 +170,7 @@ class PipelineSearch {
       const CellItems cells(problem_, equal_cells(problem_, size));
       auto grid = find_grid(problem_, cells, {.num_slots = num_slots, .capacity = capacity_},
                             heights_.of(num_slots), bound_, num_operations());
-      if (grid && consider(equalized(std::move(grid->slots)), false)) best_size_ = size;
+      if (grid && consider(*std::move(grid))) best_size_ = size;
     }
   }
 
@@ -260,6 +260,7 @@ class PipelineSearch {
     if (is_fixed_) consider(deal_in_order(problem_), false);
     if (options.keep_groups != KeepGroups::none || !is_whole) return;
     const StepPlan naive = naive_plan(trial_.batch, trial_.topology, trial_.cost, options, bound_);
+    if (options.max_activation_bytes == 0 && naive.predicted_step_ns >= best_time()) return;
     const auto sizes = problem_.sizes();
     DraftSlots slots;
     for (const Slot& slot : naive.microbatches) {
@@ -282,6 +283,13 @@ class PipelineSearch {
     consider(equalized(std::move(slots)), false);
   }
 
+  bool consider(Grid grid) {
+    if (grid.is_full && problem_.options().max_activation_bytes == 0) {
+      return is_best(std::move(grid.slots), grid.time, 0);
+    }
+    return consider(equalized(std::move(grid.slots)), false);
+  }
+
   // Whether they are better than the best so far.
   bool consider(DraftSlots slots, bool may_reorder) {
     const std::int64_t limit = problem_.options().max_activation_bytes;
@@ -297,9 +305,14 @@ class PipelineSearch {
     const Nanoseconds time = player.play(
         order, [](const PipelineOperation&, const PlayedGroup&, Nanoseconds, Nanoseconds) {});
     std::int64_t excess = 0;
-    for (std::int32_t rank = 0; limit > 0 && rank < player.num_ranks(); ++rank) {
-      excess = std::max(excess, player.peak_bytes(rank, order) - limit);
+    if (limit > 0) {
+      const std::vector<std::int64_t> peaks = player.peak_bytes(order);
+      excess = std::max(excess, *std::max_element(peaks.begin(), peaks.end()) - limit);
     }
+    return is_best(std::move(slots), time, excess);
+  }
+
+  bool is_best(DraftSlots slots, Nanoseconds time, std::int64_t excess) {
     if (!best_.empty() && std::pair(excess, time) >= std::pair(best_excess_, best_time_)) {
       return false;
     }
