@@ -26,7 +26,7 @@
 #include "isochron/plan/pipelines/scout.h"
 #include "isochron/plan/pipelines/slot_heights.h"
 #include "isochron/plan/plan_slots.h"
-#include "isochron/plan/slots/slot_search.h"
+#include "isochron/plan/slots/slot_packer.h"
 #include "isochron/simulate/chunk_cost.h"
 #include "isochron/simulate/order_microbatches.h"
 #include "isochron/simulate/pipeline_time.h"
@@ -228,10 +228,12 @@ class PipelineSearch {
     const std::vector<MixedRecipe> recipes =
         scout.find_mixed({problem_.sizes().front(), best_size_, best_size_ / 2}, far);
     const std::size_t num_proper = scout.has_sample() ? 1 : 3;
+    if (recipes.empty() || recipes.front().time >= far) return;
+    const SlotPacker packer(problem_);
     for (std::size_t i = 0; i < std::min(num_proper, recipes.size()); ++i) {
       const auto& [time, limit, base] = recipes[i];
       if (time >= far) break;
-      consider(equalized(pack_slots(problem_, limit, base, PackCare::proper).slots), true);
+      consider(equalized(packer.pack(limit, base, PackCare::proper).slots), true);
     }
   }
 
