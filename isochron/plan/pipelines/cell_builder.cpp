@@ -347,7 +347,8 @@ bool CellBuilder::builds_cells(std::int32_t num_slots, double time) {
   const bool is_paced = problem_.options().sync == Sync::microbatch;
   constexpr double much = 1.03;
   const SlotRange counted{.least = num_slots, .most = num_slots};
-  const double most_room = room_.area(much * time, 0, counted);
+  const double most_room = std::max(0.0, room_.area(time, 0, counted));
+  room_left_ = problem_.num_ranks() * most_room;
   const std::size_t none = slot_costs_.size();
   std::int64_t first = 0;
   std::int32_t widest = problem_.sizes().back();
@@ -369,8 +370,8 @@ bool CellBuilder::builds_cells(std::int32_t num_slots, double time) {
     if (next_left(0) == lead || time_ > much * time) return false;
     first += table->size;
     // No rank does more, however the rest is put.
-    const auto num_left = static_cast<double>(problem_.num_ranks() - first);
-    if (area_left_ > num_left * most_room + area_ * 1e-9) return false;
+    room_left_ = static_cast<double>(problem_.num_ranks() - first) * most_room;
+    if (area_left_ > room_left_ + area_ * 1e-9) return false;
     widest = table->size;
     ++num_lines_;
     if (!is_paced) std::fill(slot_costs_.begin(), slot_costs_.end(), PassCost{});

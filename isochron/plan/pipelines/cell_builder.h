@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -23,6 +24,12 @@ class CellBuilder {
   // Builds cells with so many slots that take about `time`, as RankRoom counts it. False if some
   // item found no place, or if they take much longer because a slot has to hold something.
   [[nodiscard]] bool builds_cells(std::int32_t num_slots, double time);
+
+  // What found no place, however the ranks that nothing was built on are used, as part of the area
+  // of all items.
+  [[nodiscard]] double part_left() const {
+    return std::max(0.0, area_left_ - room_left_) / std::max(1.0, area_);
+  }
 
   // What was built last, and how long its slowest line takes.
   [[nodiscard]] double time() const { return time_; }
@@ -96,6 +103,7 @@ class CellBuilder {
   std::int64_t num_items_left_ = 0;
   double area_ = 0;  // of all items
   double area_left_ = 0;
+  double room_left_ = 0;      // on ranks without a cell
   std::size_t smallest_ = 0;  // all places from here on are taken
 };
 

@@ -90,6 +90,7 @@ class PipelineSearch {
 
   void consider_all() {
     Scout scout(problem_, room_, heights_, capacity_, bound_, num_operations(), is_hasty_);
+    has_sample_ = scout.has_sample();
     best_rough_ = best_time();
     const bool may_have_cells =
         !is_fixed_ && !problem_.has_speeds() && problem_.num_bundles() == problem_.num_items();
@@ -113,7 +114,9 @@ class PipelineSearch {
   // A rough time that may become the best when the plan is made properly. Where all ranks wait for
   // each other it says less.
   bool is_near(Nanoseconds time) const {
-    return time - best_rough_ <= best_rough_ / (is_paced() ? 8 : 32);
+    Nanoseconds part = is_paced() ? 8 : 32;
+    if (is_hasty_ && (is_paced() ? !has_sample_ : shape_.virtual_ == 1)) part *= 4;
+    return time - best_rough_ <= best_rough_ / part;
   }
   bool is_paced() const { return problem_.options().sync == Sync::microbatch; }
 
@@ -163,7 +166,9 @@ class PipelineSearch {
     if (!recipes.empty()) best_size_ = recipes.front().size;
     // Which of them keeps a limit on activations, their time does not tell.
     const bool is_limited = problem_.options().max_activation_bytes > 0;
-    const std::size_t most = is_hasty_ && is_paced() ? 2 : recipes.size();
+    const std::size_t most = !is_hasty_ || !is_paced() ? recipes.size() : has_sample_ ? 2 : 1;
+    // What cells of several sizes take roughly is less than what they take in the end.
+    if (is_hasty_ && !recipes.empty()) best_rough_ = std::min(best_time(), recipes.front().time);
     for (std::size_t i = 0; i < recipes.size(); ++i) {
       const auto& [time, num_slots, size] = recipes[i];
       if ((i >= most || !is_near(time)) && !is_limited) break;
@@ -333,6 +338,7 @@ class PipelineSearch {
   std::int32_t multiple_;
   bool is_fixed_;
   bool is_hasty_;
+  bool has_sample_ = false;
   Tokens capacity_;  // of a rank, for micro-batches of several items
   SlotHeights heights_;
   std::int32_t best_size_;                   // of grids

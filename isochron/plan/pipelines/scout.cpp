@@ -104,7 +104,7 @@ Scout::Scout(const Problem& problem, const RankRoom& room, SlotHeights& heights,
 
 // Equal slots say little of what exchanges make of them: all get a few.
 std::int64_t Scout::rough_work() const {
-  return work_ / (problem_.topology().pipeline.virtual_ > 1 ? 8 : 16);
+  return work_ / (problem_.topology().pipeline.virtual_ > 1 ? 8 : is_hasty_ ? 32 : 16);
 }
 
 std::optional<RoughCells> Scout::find_cells() {
@@ -214,8 +214,12 @@ std::vector<MixedRecipe> Scout::find_mixed(const std::set<std::int32_t>& bases,
     if (!bases.contains(base)) continue;
     // Packing looks at items on many sizes: of very many a few limits are enough.
     const auto num_tables = static_cast<std::int64_t>(ground_.sizes().size());
-    const std::int64_t max_limits = std::clamp<std::int64_t>(
-        (std::int64_t{1} << 26) / (num_tables * ground_.num_items()), 1, is_hasty_ ? 5 : 10);
+    const bool is_paced = problem_.options().sync == Sync::microbatch;
+    const std::int64_t max_limits =
+        std::clamp<std::int64_t>((std::int64_t{1} << 26) / (num_tables * ground_.num_items()), 1,
+                                 !is_hasty_ ? 10
+                                 : is_paced ? 5
+                                            : 3);
     Nanoseconds limit = bound_;
     for (std::int64_t i = 0; i < max_limits; ++i) {
       // A slot as long as the longest item makes all ranks wait.
