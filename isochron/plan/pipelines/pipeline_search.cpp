@@ -37,9 +37,8 @@ namespace isochron {
 namespace {
 
 // Whether looking at everything would take more than about a hundredth of the step, and nobody asks
-// for more effort. What is kept together has few ways to be planned.
+// for more effort.
 bool is_hasty(const Problem& problem, Nanoseconds bound, std::int64_t work) {
-  if (problem.num_bundles() != problem.num_items()) return false;
   if (work > 2 * default_effort(problem)) return false;
   constexpr double to_begin = 2e6;
   constexpr double for_an_item = 20e3;
@@ -118,6 +117,8 @@ class PipelineSearch {
     if (is_hasty_ && (is_paced() ? !has_sample_ : shape_.virtual_ == 1)) part *= 4;
     return time - best_rough_ <= best_rough_ / part;
   }
+  // Slots of groups of several sizes help where some items are too long for anything else.
+  bool is_good(Nanoseconds time) const { return time - bound_ <= bound_ / 8; }
   bool is_paced() const { return problem_.options().sync == Sync::microbatch; }
 
   bool has_price_everywhere(std::int32_t size) const {
@@ -226,6 +227,7 @@ class PipelineSearch {
     }
     // A rough time that is too long to become the best when the slots are made properly. Packing
     // saves more where groups wait for all others.
+    if (is_hasty_ && has_sample_ && is_good(best_rough_)) return;
     Nanoseconds far = best_rough_ + best_rough_ / (is_paced() ? 6 : 24);
     if (problem_.options().max_activation_bytes > 0 || best_rough_ == max_total_cost) {
       far = max_total_cost;

@@ -37,6 +37,10 @@ class RoomBound {
     first_class_ = *first;
     parts_.resize(1 + *last - *first);
     for (std::size_t& length_class : classes_) length_class -= first_class_;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const auto place = static_cast<double>(first_class_ + i) - 1;
+      shortest_.push_back(place < 0 ? 0 : std::exp2(place / classes_per_doubling) * (1 - slack));
+    }
   }
 
   double bound(double at_least) {
@@ -104,9 +108,7 @@ class RoomBound {
   bool is_enough(double time, SlotRange num_slots) {
     if (question_.is_paced && !is_enough_beside_longest(time, num_slots)) return false;
     for (std::size_t i = 0; i < parts_.size(); ++i) {
-      const auto place = static_cast<double>(first_class_ + i) - 1;
-      const double shortest = place < 0 ? 0 : std::exp2(place / classes_per_doubling) * (1 - slack);
-      const double area = question_.room.area(time, shortest, num_slots);
+      const double area = question_.room.area(time, shortest_[i], num_slots);
       parts_[i] = area > 0 ? 1 / area : infinite;
     }
     double ranks = 0;
@@ -169,8 +171,9 @@ class RoomBound {
   std::vector<ItemPart> items_;
   std::vector<std::size_t> classes_;  // of all choices, less the first
   std::size_t first_class_ = 0;
-  std::vector<double> parts_;  // of a rank, for a unit of area in each class
-  double area_ = 0;            // least, of all bundles
+  std::vector<double> shortest_;  // of each class
+  std::vector<double> parts_;     // of a rank, for a unit of area in each class
+  double area_ = 0;               // least, of all bundles
   double least_of_longest_ = 0;
 };
 
