@@ -117,8 +117,8 @@ DraftSlots slots_of(const Problem& problem, const Draft& draft) {
   return slots;
 }
 
-bool has_one_price(const Problem& problem) {
-  for (const std::int32_t size : problem.sizes()) {
+bool has_one_price(const Problem& problem, std::span<const std::int32_t> sizes) {
+  for (const std::int32_t size : sizes) {
     const PriceId price = problem.cheapest_price(size);
     for (std::int32_t first = 0; first + size <= problem.num_ranks();
          first += problem.first_step(size)) {

@@ -16,8 +16,8 @@ using DraftSlots = std::vector<std::vector<DraftGroup>>;
 // members have run what comes before.
 [[nodiscard]] DraftSlots slots_of(const Problem& problem, const Draft& draft);
 
-// Whether groups of a size cost the same wherever they stand, but for slow ranks.
-[[nodiscard]] bool has_one_price(const Problem& problem);
+// Whether groups of each of these sizes cost the same wherever they stand, but for slow ranks.
+[[nodiscard]] bool has_one_price(const Problem& problem, std::span<const std::int32_t> sizes);
 
 // Items in micro-batches of groups of `size`: each, in this order, in the first that has room.
 [[nodiscard]] std::vector<std::vector<ItemId>> first_fit(const Problem& problem, std::int32_t size,

@@ -218,6 +218,9 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanosecon
   if (is_kept || problem.has_speeds()) {
     consider(search_kept_slots(problem, bound, effort));  // every rank has its own pace, or its own
   }
+  if (const auto fused = is_kept && least > bound ? find_fused(problem, bound) : nullptr) {
+    consider(parted(problem, search_slots(*fused, bound, effort / 4).slots));
+  }
   if (!is_kept) {
     // Beside aligned groups a part of the effort, more of it for few items.
     const std::int64_t rest =
@@ -266,10 +269,11 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
       if (problem.is_alone(item)) same.set_alone(item, problem.alone_size());
     }
     const Nanoseconds work = block_bound(same, step_bound(same));
-    bound = pipeline_bound(problem, room, work);
+    bound = std::max(pipeline_bound(problem, room), pipeline_bound_of(problem, room, work));
     DraftSlots slots = search_pipeline(problem, plan, room, bound, effort);
     const Nanoseconds high = step_time(same, slots);
-    bound = std::max(bound, pipeline_bound(problem, room, bundle_bound(same, work, high)));
+    const Nanoseconds least_work = bundle_bound(same, work, high);
+    bound = std::max(bound, pipeline_bound_of(problem, room, least_work));
     return slots;
   }
   if (options.sync == Sync::microbatch) {

@@ -39,47 +39,105 @@ Problem pipeline_problem(const std::vector<Tokens>& lengths, std::int32_t ranks,
 }
 
 // The least that all choices weigh, by a weight that does not fall with the time.
-double weighed(const std::vector<std::vector<Choice>>& classes, double longest, double power) {
+double weight(double time, double longest, double power) {
+  return 1 + std::pow(time / longest, power);
+}
+double weighed(const BundleChoices& bundles, double power) {
   double sum = 0;
-  for (const auto& choices : classes) {
+  for (const auto& choices : bundles.classes) {
     double least = std::numeric_limits<double>::infinity();
     for (const Choice& choice : choices) {
-      least = std::min(least, choice.area * (1 + std::pow(choice.time / longest, power)));
+      double of_parts = 0;
+      for (const Choice::Part& part : choice.all()) {
+        of_parts += part.area * weight(part.time, bundles.longest, power);
+      }
+      least = std::min(least, of_parts);
     }
     sum += least;
   }
   return sum;
 }
 
-TEST(BundleChoices, WeighNoMoreThanEachBundleByItself) {
+// The same by every item of every bundle.
+double weighed_by_items(const Problem& problem, double longest, double power) {
   double sum = 0;
-  int num_asked = 0;
-  for (std::uint64_t seed = 0; seed < num_instances(60); ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
-    Random random(seed);
-    const auto lengths =
-        lognormal_lengths(random, static_cast<std::size_t>(random.between(1, 300)), 2);
-    const Problem problem = pipeline_problem(lengths, 16);
-    const BundleChoices all = bundle_choices(problem, problem.sizes());
-    std::vector<std::vector<Choice>> each;
-    double area = 0;
-    for (const Tokens length : lengths) {
-      const Problem alone = pipeline_problem({length}, 16);
-      const BundleChoices choices = bundle_choices(alone, alone.sizes());
-      ASSERT_EQ(choices.classes.size(), 1u);
-      each.push_back(choices.classes.front());
-      area += choices.area;
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const std::int32_t size : problem.sizes()) {
+      if (!problem.fits(size, bundle)) continue;
+      double of_items = 0;
+      for (const ItemId item : problem.items_of(bundle)) {
+        const auto cost = static_cast<double>(problem.least_item_cost(size, item));
+        const auto fixed = static_cast<double>(problem.least_fixed(size));
+        of_items += cost * size * weight(cost + fixed, longest, power);
+      }
+      least = std::min(least, of_items);
     }
-    EXPECT_NEAR(all.area, area, area * 1e-9);
-    for (const double power : {0.0, 0.5, 1.0, 3.0, 20.0}) {
-      const double exact = weighed(each, all.longest, power);
-      const double of_classes = weighed(all.classes, all.longest, power);
-      EXPECT_LE(of_classes, exact * (1 + 1e-9));
-      sum += of_classes / exact;
-      ++num_asked;
+    sum += least;
+  }
+  return sum;
+}
+
+// Consecutive lengths, up to `most` of them, share their ranks.
+Work bundles_of(const std::vector<Tokens>& lengths, std::int64_t most, Random& random) {
+  Work work = singles(lengths);
+  work.bundles.clear();
+  for (ItemId item = 0; item < static_cast<ItemId>(lengths.size());) {
+    auto& bundle = work.bundles.emplace_back();
+    const auto count = static_cast<ItemId>(random.between(1, most));
+    while (std::ssize(bundle) < count && item < static_cast<ItemId>(lengths.size())) {
+      bundle.push_back(item++);
     }
   }
-  EXPECT_GT(sum / num_asked, 0.995);
+  return work;
+}
+
+TEST(BundleChoices, WeighNoMoreThanTheItemsOfEachBundle) {
+  for (const std::int64_t most : {1, 3, 16}) {
+    double sum = 0;
+    int num_asked = 0;
+    for (std::uint64_t seed = 0; seed < num_instances(40); ++seed) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed << ", up to " << most << " in a bundle");
+      Random random(seed);
+      const auto lengths =
+          lognormal_lengths(random, static_cast<std::size_t>(random.between(1, 300)), 2);
+      const Topology topology{.ranks = 16, .capacity = 16384, .pipeline = {.stages = 4}};
+      const Problem problem(bundles_of(lengths, most, random), topology, cost_7b_h100(),
+                            resolved({.context = "dynamic"}, topology));
+      const BundleChoices choices = bundle_choices(problem, problem.sizes());
+      for (const double power : {0.0, 0.5, 1.0, 3.0, 20.0}) {
+        const double exact = weighed_by_items(problem, choices.longest, power);
+        const double of_classes = weighed(choices, power);
+        EXPECT_LE(of_classes, exact * (1 + 1e-9));
+        sum += of_classes / exact;
+        ++num_asked;
+      }
+    }
+    EXPECT_GT(sum / num_asked, 0.995);
+  }
+}
+
+TEST(BundleChoices, TellTheLongestItemsOfABundleFromTheRest) {
+  Work work = singles({100, 9000, 300, 200, 400, 500, 8000});
+  work.bundles = {{0, 1, 2, 3, 4, 5, 6}};
+  const Topology topology{.ranks = 1, .capacity = 16384, .pipeline = {.stages = 4}};
+  CostModel cost;
+  cost.linear_ns = 1000;
+  cost.microbatch_ns = 7;
+  const Problem problem(work, topology, cost, resolved({}, topology));
+  const BundleChoices choices = bundle_choices(problem, problem.sizes());
+  ASSERT_EQ(choices.classes.size(), 1u);
+  ASSERT_EQ(choices.classes.front().size(), 1u);
+  const Choice& choice = choices.classes.front().front();
+  EXPECT_EQ(choice.area, 18'500'000);
+  EXPECT_EQ(choices.longest, 9'000'007);
+  ASSERT_EQ(choice.num_parts, 5u);
+  const double areas[] = {9e6, 8e6, 5e5, 4e5, 6e5};
+  const double times[] = {9'000'007, 8'000'007, 500'007, 400'007, 7};
+  for (std::size_t k = 0; k < choice.num_parts; ++k) {
+    EXPECT_EQ(choice.parts[k].area, areas[k]);
+    EXPECT_EQ(choice.parts[k].time, times[k]);
+  }
 }
 
 TEST(BundleChoices, BeginWithTheLongestByItself) {

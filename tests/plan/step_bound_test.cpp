@@ -59,7 +59,7 @@ TEST(StepBound, KnowsThePlaceWhereALinkIsBest) {
                                 {.max_ranks = 64, .gb_per_s = 1, .latency_us = 0.05}};
   const Topology topology{.ranks = 10, .capacity = 10};
   const Problem problem(singles({10}), topology, cost, resolved({.context = "static:5"}, topology));
-  EXPECT_FALSE(problem.has_ordered_links());
+  EXPECT_FALSE(problem.order().has_ordered_links);
   EXPECT_EQ(problem.least_fixed(5), 100 + 50);
   EXPECT_EQ(problem.least_cost(5, 0), problem.cost(problem.price_of({.first = 0, .size = 5}), 0));
   const RankRange behind{.first = 5, .size = 5};

@@ -84,8 +84,10 @@ class StepBound {
 
   std::size_t num_bundles() const { return begin_.size() - 1; }
 
-  // Whether a larger group never does less work.
-  bool has_ordered_work() const { return problem_.has_ordered_links() && !problem_.has_speeds(); }
+  // Whether no group larger than this size does less work.
+  bool grows_from(std::int32_t size) const {
+    return problem_.grows_from(size) && !problem_.has_speeds();
+  }
 
   Option option_of(std::int32_t size, BundleId bundle) const {
     const Nanoseconds fixed = problem_.least_fixed(size);
@@ -127,12 +129,12 @@ class StepBound {
       item_ = std::max(item_, fastest);
     }
     // No target is below the mean of the least work either, if that is the first option's.
-    if (has_ordered_work()) {
+    item_area_ = item_;
+    if (std::all_of(first.begin(), first.end(),
+                    [&](const Option& option) { return grows_from(option.size); })) {
       double work = 0;
       for (const Option& option : first) work += option.work;
       item_area_ = std::max(item_, static_cast<Nanoseconds>(work / speed_ * (1 - slack)));
-    } else {
-      item_area_ = item_;
     }
     begin_.reserve(count + 1);
     for (std::size_t i = 0; i < count; ++i) {
@@ -150,7 +152,7 @@ class StepBound {
       for (const std::int32_t size : problem_.sizes()) {
         if (size <= first[i].size || !problem_.fits(size, static_cast<BundleId>(i))) continue;
         const Option option = option_of(size, static_cast<BundleId>(i));
-        if (option.work >= enough && has_ordered_work()) {
+        if (option.work >= enough && grows_from(size)) {
           left_out_.resize(count, num_ranks_and_one());
           left_out_[i] = size;
           break;

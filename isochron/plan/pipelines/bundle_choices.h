@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -8,11 +10,23 @@
 
 namespace isochron {
 
-// Bundles that are alike, on groups of one size.
+// Bundles that are alike, on groups of one size. Their longest items by themselves, longest first,
+// then the rest.
 struct Choice {
+  struct Part {
+    double area = 0;  // ranks * cost, of all of them
+    double time = 0;  // at least, of a slot with one of these items
+  };
+  static constexpr std::size_t max_parts = 5;
+
   std::int32_t size = 1;
-  double area = 0;  // ranks * cost, of all of them
-  double time = 0;  // at least, of a slot with one of their items
+  double area = 0;  // of all parts
+  std::size_t num_parts = 0;
+  std::array<Part, max_parts> parts = {};
+
+  [[nodiscard]] std::span<const Part> all() const { return {parts.data(), num_parts}; }
+  // Of the longest slot that each of the bundles needs, at least.
+  [[nodiscard]] double time() const { return parts.front().time; }
 };
 
 struct BundleChoices {

@@ -94,7 +94,7 @@ const CellBuilder::Table* CellBuilder::find_table(std::size_t lead, std::int64_t
     if (price < 0) continue;
     const auto cost = static_cast<double>(problem_.item_cost(price, item));
     // No larger group has the smaller area, nor more room than that.
-    if (problem_.has_ordered_links() && cost * size / most_room >= least) break;
+    if (problem_.grows_from(size) && cost * size / most_room >= least) break;
     const auto fixed = static_cast<double>(problem_.price(price).fixed);
     const double room = room_.area(time, cost + fixed, num_slots);
     if (room <= 0 || cost * size / room >= least) continue;

@@ -72,23 +72,9 @@ class PipelineBound {
     if (effort == Effort::full && shape_.virtual_ == 1 && !problem_.has_speeds()) {
       best = std::max(best, long_slots_bound());
     }
-    if (shape_.shares.empty()) {
-      best = std::max(
-          best, effort == Effort::full ? equal_stages_bound(whole, best) : num_slots_bound(whole));
-    }
+    if (shape_.shares.empty()) best = std::max(best, equal_stages_bound(whole, best, effort));
     return std::max({Nanoseconds{0}, static_cast<Nanoseconds>(best * (1 - slack)),
                      static_cast<Nanoseconds>(item_bound())});
-  }
-
-  // A bound of bound() with more work: some rank, or all of them together, works at least that long
-  // in a training pass.
-  Nanoseconds raised(Nanoseconds bound, Nanoseconds at_least) const {
-    const auto whole = static_cast<double>(at_least);
-    double best = stage_bound(whole);
-    if (shape_.shares.empty()) {
-      best = std::max(best, bound_of_time(num_slots_time(whole, most_slots())));
-    }
-    return std::max(bound, static_cast<Nanoseconds>(best * (1 - slack)));
   }
 
  private:
@@ -144,10 +130,12 @@ class PipelineBound {
   }
 
   double long_slots_bound() const {
-    const double part = std::min(share_of(0), share_of(shape_.stages - 1));
+    const double share = std::min(share_of(0), share_of(shape_.stages - 1));
     std::vector<double> lengths;
     for (const auto& choices : bundles_.classes) {
-      for (const Choice& choice : choices) lengths.push_back(choice.time);
+      for (const Choice& choice : choices) {
+        for (const Choice::Part& part : choice.all()) lengths.push_back(part.time);
+      }
     }
     std::sort(lengths.begin(), lengths.end());
     constexpr std::size_t max_lengths = 64;
@@ -159,55 +147,44 @@ class PipelineBound {
       for (const auto& choices : bundles_.classes) {
         double least = infinite;
         for (const Choice& choice : choices) {
-          least = std::min(least, choice.area * (choice.time >= length ? 1 : lesser_));
+          double sum = 0;
+          for (const Choice::Part& part : choice.all()) {
+            sum += part.area * (part.time >= length ? 1 : lesser_);
+          }
+          least = std::min(least, sum);
         }
         weighed += least;
       }
       const double mean = weighed / problem_.num_ranks();
       // A rank without such a slot meets the lesser pass of all it has.
-      const double with = part * (mean + fixed_) + (1 - part) * length;
-      const double without = lesser_ > 0 ? part * mean / lesser_ : infinite;
+      const double with = share * (mean + fixed_) + (1 - share) * length;
+      const double without = lesser_ > 0 ? share * mean / lesser_ : infinite;
       best = std::max(best, std::min(with, without));
     }
     return pass_share_ * best * (1 - slack) - rounding();
   }
 
   // `at_least` is another bound.
-  double equal_stages_bound(double whole, double at_least) const {
-    const std::int32_t most = most_slots();
+  double equal_stages_bound(double whole, double at_least, Effort effort) const {
+    const std::int32_t step = shape_.virtual_ > 1 ? shape_.group : 1;
+    // An empty slot helps nobody, but their number is a multiple.
+    const std::int32_t most = std::max(step, (problem_.num_items() + step - 1) / step * step);
     const auto other_parts = static_cast<double>(room_.transfers());
     const double to_time = pass_share_ / shape_.stages;
     const double lost = rounding() + room_.lost();
     double time = num_slots_time(whole, most);
     time = std::max(time, (at_least + lost - other_parts) / to_time);
-    if (!problem_.has_speeds()) {
+    if (effort == Effort::full && !problem_.has_speeds()) {
       const RoomQuestion question{.choices = bundles_.classes,
                                   .room = room_,
                                   .fixed = fixed_,
                                   .num_ranks = problem_.num_ranks(),
                                   .max_slots = most,
-                                  .slots_per_block = slots_per_block(),
+                                  .slots_per_block = step,
                                   .is_paced = problem_.options().sync == Sync::microbatch};
       time = std::max(time, room_bound(question, time));
     }
-    return bound_of_time(time);
-  }
-
-  std::int32_t slots_per_block() const { return shape_.virtual_ > 1 ? shape_.group : 1; }
-  // An empty slot helps nobody, but their number is a multiple.
-  std::int32_t most_slots() const {
-    const std::int32_t step = slots_per_block();
-    return std::max(step, (problem_.num_items() + step - 1) / step * step);
-  }
-  // Of a time as RankRoom counts it.
-  double bound_of_time(double time) const {
-    return pass_share_ / shape_.stages * time * (1 - slack) +
-           static_cast<double>(room_.transfers()) - (rounding() + room_.lost());
-  }
-
-  double num_slots_bound(double whole) const {
-    const std::int32_t most = problem_.num_items() + shape_.group;
-    return pass_share_ / shape_.stages * num_slots_time(whole, most) * (1 - slack) - rounding();
+    return to_time * time * (1 - slack) + other_parts - lost;
   }
 
   double num_slots_time(double whole, std::int32_t most) const {
@@ -237,17 +214,21 @@ class PipelineBound {
 
 }  // namespace
 
-Nanoseconds pipeline_bound(const Problem& problem, const RankRoom& room, Nanoseconds work) {
+Nanoseconds pipeline_bound(const Problem& problem, const RankRoom& room) {
   const Nanoseconds whole = equal_count_bound(problem);
   PipelineBound pipelines(problem, room, bundle_choices(problem, problem.sizes()));
-  const Nanoseconds bound = pipelines.bound(whole, work, Effort::full);
-  if (problem.options().sync == Sync::microbatch) {
-    return pipelines.raised(bound, slot_bound(problem));
-  }
+  const Nanoseconds bound = pipelines.bound(whole, 0, Effort::full);
+  const auto raised_by = [&](Nanoseconds work) {
+    return std::max(bound, pipelines.bound(work, 0, Effort::little));
+  };
+  if (problem.options().sync == Sync::microbatch) return raised_by(slot_bound(problem));
   // What a step without stages knows of its micro-batches is seldom more than a hundredth.
   const Nanoseconds likely = whole + whole / 50;
-  return pipelines.raised(bound, likely) == bound ? bound
-                                                  : pipelines.raised(bound, step_bound(problem));
+  return raised_by(likely) == bound ? bound : raised_by(step_bound(problem));
+}
+
+Nanoseconds pipeline_bound_of(const Problem& problem, const RankRoom& room, Nanoseconds work) {
+  return PipelineBound(problem, room, {}).bound(0, work, Effort::little);
 }
 
 Nanoseconds static_pipeline_bound(const Problem& problem, const RankRoom& room, std::int32_t size) {
@@ -255,7 +236,10 @@ Nanoseconds static_pipeline_bound(const Problem& problem, const RankRoom& room, 
   for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
     const auto cost = static_cast<double>(problem.least_cost(size, bundle));
     bundles.area += cost * size;
-    if (problem.items_of(bundle).size() == 1) bundles.longest = std::max(bundles.longest, cost);
+    for (const ItemId item : problem.items_of(bundle)) {
+      const auto own = static_cast<double>(problem.least_item_cost(size, item));
+      bundles.longest = std::max(bundles.longest, own);
+    }
   }
   bundles.longest += static_cast<double>(problem.least_fixed(size));
   return PipelineBound(problem, room, std::move(bundles)).bound(0, 0, Effort::little);

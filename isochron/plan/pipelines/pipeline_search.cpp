@@ -12,6 +12,7 @@
 #include <iterator>
 #include <numeric>
 #include <optional>
+#include <span>
 
 #include "isochron/core/order.h"
 #include "isochron/plan/baselines.h"
@@ -26,6 +27,7 @@
 #include "isochron/plan/pipelines/scout.h"
 #include "isochron/plan/pipelines/slot_heights.h"
 #include "isochron/plan/plan_slots.h"
+#include "isochron/plan/related_problems.h"
 #include "isochron/plan/slots/slot_packer.h"
 #include "isochron/simulate/chunk_cost.h"
 #include "isochron/simulate/order_microbatches.h"
@@ -182,8 +184,8 @@ class PipelineSearch {
 
   // Cells of several sizes that run whole bundles. A long item passes all stages one after the
   // other, while the stages of all others work at once.
-  void consider_kept_cells() {
-    const BundleTable table(problem_);
+  void consider_kept_cells(std::span<const std::int32_t> sizes) {
+    const BundleTable table(problem_, sizes);
     const double wait = static_cast<double>(shape_.stages - 1) / shape_.virtual_;
     std::vector<BundleCell> last;
     for (std::int32_t level = 0; level < table.num_levels(); ++level) {
@@ -221,8 +223,12 @@ class PipelineSearch {
   // Slots of groups of several sizes: those that let no item take longer than some limit.
   void consider_mixed(Scout& scout) {
     if (problem_.options().keep_groups == KeepGroups::rank) {
-      if (has_nested_bundles(problem_)) consider_kept_cells();
+      for (const auto& sizes : cell_sizes(problem_)) consider_kept_cells(sizes);
       consider(equalized(search_kept_slots(problem_, 0, work_)), true);
+      if (const auto fused = find_fused(problem_, bound_)) {
+        const DraftSlots slots = search_pipeline(*fused, trial_, room_, bound_, work_ / 4);
+        consider(equalized(parted(problem_, slots)), false);
+      }
       return;
     }
     // A rough time that is too long to become the best when the slots are made properly. Packing

@@ -26,21 +26,24 @@ class RoomBound {
     for (std::size_t i = 0; i < items_.size(); ++i) {
       double least = infinite;
       for (const Choice& choice : question.choices[i]) {
-        classes_.push_back(class_of(choice.time));
+        for (const Choice::Part& part : choice.all()) classes_.push_back(class_of(part.time));
         least = std::min(least, choice.area);
       }
       area_ += least;
       if (i == 0) least_of_longest_ = least;
     }
-    if (classes_.empty()) return;
-    const auto [first, last] = std::minmax_element(classes_.begin(), classes_.end());
-    first_class_ = *first;
-    parts_.resize(1 + *last - *first);
-    for (std::size_t& length_class : classes_) length_class -= first_class_;
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      const auto place = static_cast<double>(first_class_ + i) - 1;
-      shortest_.push_back(place < 0 ? 0 : std::exp2(place / classes_per_doubling) * (1 - slack));
+    std::vector<std::size_t> present = classes_;
+    std::sort(present.begin(), present.end());
+    present.erase(std::unique(present.begin(), present.end()), present.end());
+    for (std::size_t& length_class : classes_) {
+      const auto place = std::lower_bound(present.begin(), present.end(), length_class);
+      length_class = static_cast<std::size_t>(place - present.begin());
     }
+    for (const std::size_t length_class : present) {
+      const double doublings = (static_cast<double>(length_class) - 1) / classes_per_doubling;
+      shortest_.push_back(length_class == 0 ? 0 : std::exp2(doublings) * (1 - slack));
+    }
+    parts_.resize(shortest_.size());
   }
 
   double bound(double at_least) {
@@ -116,8 +119,12 @@ class RoomBound {
     for (std::size_t i = 0; i < items_.size(); ++i) {
       items_[i] = {};
       for (const Choice& choice : question_.choices[i]) {
-        const double part = parts_[*length_class++];
-        if (part < infinite) items_[i].ranks = std::min(items_[i].ranks, choice.area * part);
+        double ranks_of_choice = 0;
+        for (const Choice::Part& part : choice.all()) {
+          ranks_of_choice += part.area > 0 ? part.area * parts_[*length_class] : 0;
+          ++length_class;
+        }
+        items_[i].ranks = std::min(items_[i].ranks, ranks_of_choice);
         items_[i].area = std::min(items_[i].area, choice.area);
       }
       ranks += items_[i].ranks;
@@ -131,7 +138,7 @@ class RoomBound {
   bool has_room_beside_longest(double time, SlotRange num_slots, double ranks) {
     bool is_sorted = false;
     for (const Choice& choice : question_.choices.front()) {
-      double left = choice.size * question_.room.area(time, choice.time, num_slots);
+      double left = choice.size * question_.room.area(time, choice.time(), num_slots);
       double room_beside = question_.num_ranks - choice.size;
       if (left <= 0) continue;
       if (room_beside * (1 + slack) >= ranks) return true;
@@ -156,7 +163,7 @@ class RoomBound {
   bool is_enough_beside_longest(double time, SlotRange num_slots) const {
     const auto& choices = question_.choices.front();
     return std::any_of(choices.begin(), choices.end(), [&](const Choice& choice) {
-      const double room = question_.room.area(time, choice.time, num_slots);
+      const double room = question_.room.area(time, choice.time(), num_slots);
       return room * question_.num_ranks * (1 + slack) >= area_ - least_of_longest_ + choice.area;
     });
   }
@@ -169,11 +176,10 @@ class RoomBound {
 
   const RoomQuestion& question_;
   std::vector<ItemPart> items_;
-  std::vector<std::size_t> classes_;  // of all choices, less the first
-  std::size_t first_class_ = 0;
-  std::vector<double> shortest_;  // of each class
-  std::vector<double> parts_;     // of a rank, for a unit of area in each class
-  double area_ = 0;               // least, of all bundles
+  std::vector<std::size_t> classes_;  // of all parts of choices, by place
+  std::vector<double> shortest_;      // of each class that some part has
+  std::vector<double> parts_;         // of a rank, for a unit of area in each class
+  double area_ = 0;                   // least, of all bundles
   double least_of_longest_ = 0;
 };
 
