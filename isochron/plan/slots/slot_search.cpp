@@ -12,6 +12,7 @@
 #include "isochron/plan/slots/slot_anneal.h"
 #include "isochron/plan/slots/slot_builder.h"
 #include "isochron/plan/slots/slot_limits.h"
+#include "isochron/plan/slots/slot_packer.h"
 #include "isochron/plan/slots/slot_recipes.h"
 #include "isochron/plan/slots/tight_slots.h"
 
@@ -50,18 +51,6 @@ class SlotSearch {
         places_(problem),
         builder_(items_, places_),
         tight_(items_, places_, builder_) {}
-
-  SlotDraft within(Nanoseconds limit, std::int32_t base, PackCare care) {
-    const auto sizes = problem_.sizes();
-    const auto place =
-        static_cast<std::size_t>(std::find(sizes.begin(), sizes.end(), base) - sizes.begin());
-    std::int64_t work = 0;
-    consider(builder_.build(
-        items_.dearest(),
-        {.base = place, .limit = limit, .idle = Idle::spread, .is_quick = care == PackCare::rough},
-        work));
-    return draft();
-  }
 
   SlotDraft run(std::int64_t work) {
     const std::int64_t half = work / 2;
@@ -379,15 +368,7 @@ class SlotSearch {
     }
   }
 
-  SlotDraft draft() const {
-    SlotDraft draft;
-    for (const PackedSlot& slot : slots_) {
-      auto [groups, time] = places_.placed(slot);
-      draft.slots.push_back(std::move(groups));
-      draft.time += time;
-    }
-    return draft;
-  }
+  SlotDraft draft() const { return draft_of(slots_, places_); }
 
   const Problem& problem_;
   Nanoseconds bound_;
@@ -401,10 +382,6 @@ class SlotSearch {
 };
 
 }  // namespace
-
-SlotDraft pack_slots(const Problem& problem, Nanoseconds limit, std::int32_t base, PackCare care) {
-  return SlotSearch(problem, 0).within(limit, base, care);
-}
 
 SlotDraft search_slots(const Problem& problem, Nanoseconds bound, std::int64_t work,
                        Nanoseconds known) {
