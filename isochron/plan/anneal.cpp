@@ -223,6 +223,12 @@ class Annealing {
 
 }  // namespace
 
+bool is_annealed(const Problem& problem) {
+  constexpr std::int32_t max_items = 24;
+  constexpr std::int32_t max_ranks_here = 64;
+  return problem.num_items() <= max_items && problem.num_ranks() <= max_ranks_here;
+}
+
 DraftSlots anneal(const Problem& problem, const DraftSlots& slots, Nanoseconds bound, double heat,
                   std::int64_t num_trials, const DraftTime& time) {
   return Annealing(problem, time).run(slots, bound, heat, num_trials);

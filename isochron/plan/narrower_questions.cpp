@@ -1,0 +1,116 @@
+#include "isochron/plan/narrower_questions.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "isochron/plan/related_problems.h"
+
+namespace isochron {
+
+namespace {
+
+bool holds_every_bundle(const Problem& problem) {
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    if (problem.smallest_place(bundle) == problem.sizes().size()) return false;
+  }
+  return true;
+}
+
+// Powers of two alone: they nest, whatever else divides the ranks.
+std::unique_ptr<Problem> with_powers(const Problem& problem) {
+  PlanOptions options = problem.options();
+  options.context = "dynamic:powers";
+  auto powers = with_options(problem, options);
+  const auto sizes = powers->sizes();
+  const auto all = problem.sizes();
+  return std::equal(sizes.begin(), sizes.end(), all.begin(), all.end()) ? nullptr
+                                                                        : std::move(powers);
+}
+
+// Every bundle in one micro-batch.
+NarrowerQuestion with_whole_bundles(const Problem& problem) {
+  NarrowerQuestion question;
+  Work work = problem.work();
+  work.items.clear();
+  work.bundles.clear();
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    const auto parts = problem.items_of(bundle);
+    if (std::any_of(parts.begin(), parts.end(),
+                    [&](ItemId item) { return problem.is_alone(item); })) {
+      return {};
+    }
+    question.parts.emplace_back(parts.begin(), parts.end());
+    auto& whole = work.items.emplace_back();
+    for (const ItemId item : parts) {
+      const auto& ids = problem.work().items[static_cast<std::size_t>(item)];
+      whole.insert(whole.end(), ids.begin(), ids.end());
+    }
+    std::sort(whole.begin(), whole.end());
+    work.bundles.push_back({bundle});
+  }
+  PlanOptions options = problem.options();
+  options.keep_groups = KeepGroups::microbatch;
+  question.problem =
+      std::make_unique<Problem>(std::move(work), problem.topology(), problem.model(), options);
+  return question;
+}
+
+// The slots of the other way to wait.
+std::unique_ptr<Problem> with_other_sync(const Problem& problem) {
+  PlanOptions options = problem.options();
+  options.sync = options.sync == Sync::step ? Sync::microbatch : Sync::step;
+  options.counts = Counts::equal;
+  return with_options(problem, options);
+}
+
+}  // namespace
+
+DraftSlots NarrowerQuestion::answer(const Problem& other, DraftSlots slots) const {
+  const bool has_equal_counts = other.options().counts == Counts::equal;
+  if (parts.empty() && has_equal_counts) return slots;
+  for (auto& slot : slots) {
+    std::erase_if(slot, [](const DraftGroup& group) { return group.items.empty(); });
+  }
+  if (parts.empty()) return slots;
+  for (auto& slot : slots) {
+    for (DraftGroup& group : slot) {
+      std::vector<ItemId> items;
+      for (const ItemId whole : group.items) {
+        const auto& each = parts[static_cast<std::size_t>(whole)];
+        items.insert(items.end(), each.begin(), each.end());
+      }
+      group.items = std::move(items);
+    }
+  }
+  // What was whole may be split where ranks idle.
+  const PipelineShape& shape = other.topology().pipeline;
+  if (has_equal_counts) equalize(other, shape.virtual_ > 1 ? shape.group : 1, slots);
+  return slots;
+}
+
+std::vector<NarrowerQuestion> narrower_questions(const Problem& problem) {
+  const PlanOptions& options = problem.options();
+  const bool is_fixed = context_mode(options.context).kind == ContextMode::Kind::fixed;
+  const bool is_kept = options.keep_groups == KeepGroups::rank;
+  std::vector<NarrowerQuestion> questions;
+  const auto add = [&](NarrowerQuestion question) {
+    if (question.problem == nullptr || question.problem->sizes().empty()) return;
+    if (holds_every_bundle(*question.problem)) questions.push_back(std::move(question));
+  };
+  if (!is_fixed) {
+    add({.problem = find_aligned(problem)});
+    add({.problem = with_powers(problem)});
+    for (const std::int32_t size : problem.sizes()) {
+      if (holds_all(problem, size)) add({.problem = with_static_size(problem, size)});
+    }
+  }
+  if (options.max_sequences != 1 && options.keep_groups == KeepGroups::none &&
+      problem.num_items() <= 4 * problem.num_ranks()) {
+    add({.problem = with_single_sequences(problem)});
+  }
+  if (is_kept) add(with_whole_bundles(problem));
+  if (problem.topology().pipeline.stages == 1) add({.problem = with_other_sync(problem)});
+  return questions;
+}
+
+}  // namespace isochron
