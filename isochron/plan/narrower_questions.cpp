@@ -55,6 +55,30 @@ NarrowerQuestion with_whole_bundles(const Problem& problem) {
   return question;
 }
 
+// No group smaller than a node, or half of one, where whole nodes leave ranks over: these may idle.
+std::vector<std::unique_ptr<Problem>> with_nodes(const Problem& problem) {
+  std::vector<std::unique_ptr<Problem>> questions;
+  if (problem.model().context.empty()) return questions;
+  const auto& links = problem.model().context.front().links;
+  if (links.size() < 2) return questions;
+  const std::int64_t node = links.front().max_ranks;
+  for (const std::int64_t size : {node, node / 2}) {
+    PlanOptions options = problem.options();
+    if (size <= options.min_context_size || size > problem.sizes().back()) continue;
+    if (problem.num_ranks() % size == 0) continue;
+    options.min_context_size = static_cast<std::int32_t>(size);
+    questions.push_back(with_options(problem, options));
+  }
+  return questions;
+}
+
+// The slots of a training step, whose micro-batches take longer in the same proportion.
+std::unique_ptr<Problem> with_training(const Problem& problem) {
+  PlanOptions options = problem.options();
+  options.pass = Pass::train;
+  return with_options(problem, options);
+}
+
 // The slots of the other way to wait.
 std::unique_ptr<Problem> with_other_sync(const Problem& problem) {
   PlanOptions options = problem.options();
@@ -66,14 +90,10 @@ std::unique_ptr<Problem> with_other_sync(const Problem& problem) {
 }  // namespace
 
 DraftSlots NarrowerQuestion::answer(const Problem& other, DraftSlots slots) const {
-  const bool has_equal_counts = other.options().counts == Counts::equal;
-  if (parts.empty() && has_equal_counts) return slots;
   for (auto& slot : slots) {
     std::erase_if(slot, [](const DraftGroup& group) { return group.items.empty(); });
-  }
-  if (parts.empty()) return slots;
-  for (auto& slot : slots) {
     for (DraftGroup& group : slot) {
+      if (parts.empty()) break;
       std::vector<ItemId> items;
       for (const ItemId whole : group.items) {
         const auto& each = parts[static_cast<std::size_t>(whole)];
@@ -82,34 +102,41 @@ DraftSlots NarrowerQuestion::answer(const Problem& other, DraftSlots slots) cons
       group.items = std::move(items);
     }
   }
-  // What was whole may be split where ranks idle.
+  // What idles there may have work for smaller groups, or for parts.
   const PipelineShape& shape = other.topology().pipeline;
-  if (has_equal_counts) equalize(other, shape.virtual_ > 1 ? shape.group : 1, slots);
+  if (other.options().counts == Counts::equal) {
+    equalize(other, shape.virtual_ > 1 ? shape.group : 1, slots);
+  }
   return slots;
 }
 
 std::vector<NarrowerQuestion> narrower_questions(const Problem& problem) {
   const PlanOptions& options = problem.options();
   const bool is_fixed = context_mode(options.context).kind == ContextMode::Kind::fixed;
-  const bool is_kept = options.keep_groups == KeepGroups::rank;
+  const bool has_stages = problem.topology().pipeline.stages > 1;
   std::vector<NarrowerQuestion> questions;
   const auto add = [&](NarrowerQuestion question) {
     if (question.problem == nullptr || question.problem->sizes().empty()) return;
     if (holds_every_bundle(*question.problem)) questions.push_back(std::move(question));
   };
-  if (!is_fixed) {
-    add({.problem = find_aligned(problem)});
-    add({.problem = with_powers(problem)});
-    for (const std::int32_t size : problem.sizes()) {
-      if (holds_all(problem, size)) add({.problem = with_static_size(problem, size)});
-    }
+  if (!is_fixed) add({.problem = find_aligned(problem)});
+  if (!is_fixed && !has_stages) add({.problem = with_powers(problem)});
+  // Groups of one size know best which of them are slow.
+  for (const std::int32_t size : problem.sizes()) {
+    if (is_fixed || !problem.has_speeds() || !holds_all(problem, size)) continue;
+    add({.problem = with_static_size(problem, size)});
   }
+  if (!is_fixed) {
+    for (auto& question : with_nodes(problem)) add({.problem = std::move(question)});
+  }
+  if (has_stages && options.pass == Pass::forward) add({.problem = with_training(problem)});
+  // Where ranks have few sequences each.
   if (options.max_sequences != 1 && options.keep_groups == KeepGroups::none &&
       problem.num_items() <= 4 * problem.num_ranks()) {
     add({.problem = with_single_sequences(problem)});
   }
-  if (is_kept) add(with_whole_bundles(problem));
-  if (problem.topology().pipeline.stages == 1) add({.problem = with_other_sync(problem)});
+  if (options.keep_groups == KeepGroups::rank) add(with_whole_bundles(problem));
+  if (!has_stages) add({.problem = with_other_sync(problem)});
   return questions;
 }
 

@@ -1,7 +1,7 @@
 // A search is made for its own mode, and on some questions another one gets further: a narrower
 // choice of groups, whole prompts, micro-batches of one sequence, the other way to wait. What these
-// find is a plan here too. Where that may help, all are asked with little effort, and what comes
-// close is asked once more.
+// find is a plan here too. Where the answer ends long after its bound, which most do that another
+// mode beats, they are asked with a small part of the effort.
 
 #include "isochron/plan/second_look.h"
 
@@ -87,13 +87,11 @@ class SecondLook {
     return *least_;
   }
 
-  Score consider(DraftSlots slots) {
+  void consider(DraftSlots slots) {
     const Score found = score(slots);
-    if (found < least()) {
-      least_ = found;
-      best_ = std::move(slots);
-    }
-    return found;
+    if (found >= least()) return;
+    least_ = found;
+    best_ = std::move(slots);
   }
 
   // Nothing that the bound allows is faster than what there is.
@@ -107,11 +105,10 @@ class SecondLook {
   DraftSlots answer(const Problem& question, std::int64_t effort, Nanoseconds bound) {
     StepPlan same = trial_;
     same.options = question.options();
-    return search_(same, question, effort, bound);
-  }
-
-  DraftSlots ask(const NarrowerQuestion& question, std::int64_t effort) {
-    return question.answer(problem_, answer(*question.problem, effort, bound_));
+    DraftSlots slots = search_(same, question, effort, bound);
+    if (problem_.is_aligned() || !question.is_aligned()) return slots;
+    // All that aligned groups get when they are asked for.
+    return second_look(same, question, std::move(slots), bound, effort, search_);
   }
 
   void search_static_sizes() {
@@ -139,21 +136,11 @@ class SecondLook {
     }
   }
 
+  // A rough answer tells: more effort seldom makes up for what the question leaves out.
   void search_others() {
-    constexpr std::int64_t part = 8;
-    constexpr std::size_t most_again = 2;
-    std::vector<std::pair<Score, std::size_t>> close;
-    std::vector<NarrowerQuestion> questions = narrower_questions(problem_);
-    for (std::size_t i = 0; i < questions.size(); ++i) {
-      const Score found = consider(ask(questions[i], effort_ / part));
-      if (found.is_valid() && found.time <= least().time + least().time / 32) {
-        close.emplace_back(found, i);
-      }
-    }
-    std::sort(close.begin(), close.end());
-    close.resize(std::min(most_again, close.size()));
-    for (const auto& [rough, i] : close) {
-      consider(ask(questions[i], effort_));
+    const std::int64_t part = is_pipeline_ ? 2 : 8;  // searches of pipelines begin with less
+    for (const NarrowerQuestion& question : narrower_questions(problem_)) {
+      consider(question.answer(problem_, answer(*question.problem, effort_ / part, bound_)));
     }
   }
 
