@@ -114,29 +114,30 @@ std::vector<NarrowerQuestion> narrower_questions(const Problem& problem) {
   const PlanOptions& options = problem.options();
   const bool is_fixed = context_mode(options.context).kind == ContextMode::Kind::fixed;
   const bool has_stages = problem.topology().pipeline.stages > 1;
+  // Ranks with many sequences each have other ways to be busy.
+  const bool is_sparse = problem.num_items() <= 4 * problem.num_ranks();
   std::vector<NarrowerQuestion> questions;
   const auto add = [&](NarrowerQuestion question) {
     if (question.problem == nullptr || question.problem->sizes().empty()) return;
     if (holds_every_bundle(*question.problem)) questions.push_back(std::move(question));
   };
+  // Those that are ahead most often come first.
   if (!is_fixed) add({.problem = find_aligned(problem)});
-  if (!is_fixed && !has_stages) add({.problem = with_powers(problem)});
-  // Groups of one size know best which of them are slow.
-  for (const std::int32_t size : problem.sizes()) {
-    if (is_fixed || !problem.has_speeds() || !holds_all(problem, size)) continue;
-    add({.problem = with_static_size(problem, size)});
-  }
-  if (!is_fixed) {
-    for (auto& question : with_nodes(problem)) add({.problem = std::move(question)});
-  }
-  if (has_stages && options.pass == Pass::forward) add({.problem = with_training(problem)});
-  // Where ranks have few sequences each.
-  if (options.max_sequences != 1 && options.keep_groups == KeepGroups::none &&
-      problem.num_items() <= 4 * problem.num_ranks()) {
+  if (is_sparse && options.max_sequences != 1 && options.keep_groups == KeepGroups::none) {
     add({.problem = with_single_sequences(problem)});
   }
   if (options.keep_groups == KeepGroups::rank) add(with_whole_bundles(problem));
-  if (!has_stages) add({.problem = with_other_sync(problem)});
+  if (has_stages && options.pass == Pass::forward) add({.problem = with_training(problem)});
+  for (const std::int32_t size : problem.sizes()) {
+    // Groups of one size know best which of them are slow.
+    if (is_fixed || !problem.has_speeds() || !holds_all(problem, size)) continue;
+    add({.problem = with_static_size(problem, size)});
+  }
+  if (is_sparse || !has_stages) add({.problem = with_other_sync(problem)});
+  if (!is_fixed) {
+    for (auto& question : with_nodes(problem)) add({.problem = std::move(question)});
+    if (is_sparse || !has_stages) add({.problem = with_powers(problem)});
+  }
   return questions;
 }
 

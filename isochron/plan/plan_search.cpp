@@ -229,7 +229,8 @@ std::int64_t effort_of_step(const Problem& problem, Nanoseconds bound) {
   const bool has_choice =
       problem.sizes().size() > 1 && problem.options().keep_groups == KeepGroups::none;
   if (!has_choice) return std::numeric_limits<std::int64_t>::max();
-  return bound / (problem.num_items() <= 256 ? 20'000 : 12'000);
+  constexpr std::int64_t least = 2000;  // less than what it takes to begin
+  return std::max<std::int64_t>(least, bound / (problem.num_items() <= 256 ? 20'000 : 12'000));
 }
 
 DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t effort,

@@ -102,13 +102,25 @@ class SecondLook {
   // What may be lost is worth looking for.
   bool is_far() { return !is_beaten(bound_ + bound_ / 32); }
 
+  // Whether it is this question with aligned groups.
+  bool is_aligned_alone(const Problem& question) const {
+    return !problem_.is_aligned() && question.options().context == "dynamic";
+  }
+
   DraftSlots answer(const Problem& question, std::int64_t effort, Nanoseconds bound) {
     StepPlan same = trial_;
     same.options = question.options();
     DraftSlots slots = search_(same, question, effort, bound);
-    if (problem_.is_aligned() || !question.is_aligned()) return slots;
-    // All that aligned groups get when they are asked for.
+    if (!is_aligned_alone(question)) return slots;
+    // All that they get when they are asked for.
     return second_look(same, question, std::move(slots), bound, effort, search_);
+  }
+
+  // How many searches of pipelines take about a fiftieth of the step.
+  double looks_worth() {
+    constexpr double to_begin = 2e6;
+    constexpr double for_an_item = 20e3;
+    return static_cast<double>(least().time) / 50 / (to_begin + for_an_item * problem_.num_items());
   }
 
   void search_static_sizes() {
@@ -138,9 +150,18 @@ class SecondLook {
 
   // A rough answer tells: more effort seldom makes up for what the question leaves out.
   void search_others() {
-    const std::int64_t part = is_pipeline_ ? 2 : 8;  // searches of pipelines begin with less
+    // Annealing, and packing slots, take as long as they may. Grids of pipelines have taken most of
+    // their time by then.
+    const bool has_grids = is_pipeline_ && !is_annealed(problem_);
+    const std::int64_t part = has_grids ? 2 : 8;
+    double left = has_grids ? looks_worth() : 1e9;
     for (const NarrowerQuestion& question : narrower_questions(problem_)) {
-      consider(question.answer(problem_, answer(*question.problem, effort_ / part, bound_)));
+      // Groups of any size promise to be no slower than aligned ones.
+      const bool is_promised = is_aligned_alone(*question.problem);
+      left -= 1;
+      if (left < 0 && !is_promised) continue;
+      const std::int64_t effort = is_promised ? effort_ : effort_ / part;
+      consider(question.answer(problem_, answer(*question.problem, effort, bound_)));
     }
   }
 
