@@ -127,11 +127,14 @@ std::vector<NarrowerQuestion> narrower_questions(const Problem& problem) {
     add({.problem = with_single_sequences(problem)});
   }
   if (options.keep_groups == KeepGroups::rank) add(with_whole_bundles(problem));
-  if (has_stages && options.pass == Pass::forward) add({.problem = with_training(problem)});
+  if (has_stages && options.pass == Pass::forward && (is_sparse || problem.has_speeds())) {
+    add({.problem = with_training(problem)});
+  }
+  // Groups of one size know best which of them are slow, and are even slots of few sequences.
+  const bool has_even_slots = is_sparse && !has_stages && options.sync == Sync::microbatch;
   for (const std::int32_t size : problem.sizes()) {
-    // Groups of one size know best which of them are slow.
-    if (is_fixed || !problem.has_speeds() || !holds_all(problem, size)) continue;
-    add({.problem = with_static_size(problem, size)});
+    if (is_fixed || !(problem.has_speeds() || has_even_slots)) break;
+    if (holds_all(problem, size)) add({.problem = with_static_size(problem, size)});
   }
   if (is_sparse || !has_stages) add({.problem = with_other_sync(problem)});
   if (!is_fixed) {
