@@ -36,6 +36,10 @@ using DraftSlots = std::vector<std::vector<DraftGroup>>;
 // What a training step takes in the pass that is asked for.
 [[nodiscard]] Nanoseconds pass_time(const Problem& problem, Nanoseconds time);
 
+// A bound on the training step as one in the pass that is asked for. Those of several stages are of
+// the pass already.
+[[nodiscard]] Nanoseconds pass_bound(const Problem& problem, Nanoseconds bound);
+
 // What the simulator says of a step of one stage: in the pass and with the waiting that is asked
 // for. Forward passes round every micro-batch, so they may order two steps otherwise.
 [[nodiscard]] Nanoseconds predicted_time(const Problem& problem, const DraftSlots& slots);

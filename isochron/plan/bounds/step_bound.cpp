@@ -368,7 +368,7 @@ class StepBound {
       if (option.size > smallest_size || option.time > target) {
         add_wide(i);
       } else {
-        narrow_work += option.work;
+        narrow_work += least_work(i);
       }
     }
     if (!has_wide) return true;
@@ -383,6 +383,16 @@ class StepBound {
     const double edge = std::clamp(ranks - wide_area / time, 0.0, ranks);
     least = std::min({least, cost_of(std::floor(edge)), cost_of(std::ceil(edge))});
     return (narrow_work + wide_area + least) * (1 - slack) <= ranks * time;
+  }
+
+  // Of a bundle, whatever its size: a larger group may have a cheaper exchange.
+  double least_work(std::size_t i) const {
+    if (has_ordered_work()) return options_[begin_[i]].work;
+    double least = infinite;
+    for (std::size_t k = begin_[i]; k < begin_[i + 1]; ++k) {
+      least = std::min(least, options_[k].work);
+    }
+    return least;
   }
 
   // The least part of its area that a bundle loses to traffic in a group that is not smallest.

@@ -165,6 +165,18 @@ bool SlotRoom::take(std::int32_t size) {
   return true;
 }
 
+std::int32_t SlotPlaces::num_beside(const PackedSlot& slot, std::int32_t size) const {
+  std::int32_t idle = problem_.num_ranks();
+  for (const PackedGroup& group : slot.groups) idle -= group.size;
+  const std::int32_t most = idle / size;
+  if (most == 0 || fits_beside(size)) return most;
+  std::vector<std::int32_t> sizes = sizes_of(slot);
+  sizes.resize(sizes.size() + static_cast<std::size_t>(most), size);
+  std::int32_t count = most;
+  for (; count > 0 && find(sizes).empty(); --count) sizes.pop_back();
+  return count;
+}
+
 // One after the other, in this order: fits where groups may start anywhere.
 std::vector<std::int32_t> SlotPlaces::places_in_row(const std::vector<std::int32_t>& sizes,
                                                     const std::vector<std::size_t>& order) const {

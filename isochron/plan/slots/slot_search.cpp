@@ -9,6 +9,7 @@
 #include <span>
 
 #include "isochron/core/random.h"
+#include "isochron/plan/slots/fewer_slots.h"
 #include "isochron/plan/slots/slot_anneal.h"
 #include "isochron/plan/slots/slot_builder.h"
 #include "isochron/plan/slots/slot_limits.h"
@@ -57,14 +58,15 @@ class SlotSearch {
     start(work);
     if (slots_.empty() || (time_ > most() && !has_few_items())) return draft();
     if (has_few_items()) work = std::max(work, half);
+    try_fewer_slots(half / 8);
     const std::int64_t later = work / 4 * 3;
     work -= later;
     improve(work);
-    // Groups of one rank fit wherever ranks idle.
-    if (later > 0 && (places_.is_simple() || problem_.sizes().front() == 1)) {
+    if (later > 0 && places_.fits_beside(problem_.sizes().front())) {
       const std::int64_t num_moves = has_few_items() ? 2 : 1;  // for a unit of work
       consider(anneal_slots(items_, slots_, good_enough(), num_moves * later));
     }
+    try_fewer_slots(half / 8);
     return draft();
   }
 
@@ -79,6 +81,10 @@ class SlotSearch {
       time_ = time;
       slots_ = std::move(slots);
     }
+  }
+
+  void try_fewer_slots(std::int64_t work) {
+    if (has_few_items()) consider(fewer_slots(items_, places_, slots_, work));
   }
 
   // What is affordable, and gets far from a poor start.
