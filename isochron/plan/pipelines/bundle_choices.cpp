@@ -35,10 +35,12 @@ std::vector<SizeRange> size_ranges(const Problem& problem, std::span<const std::
   std::vector<SizeRange> ranges;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const auto fixed = static_cast<double>(problem.least_fixed(sizes[i]));
-    const bool is_unlike =
-        together == Together::none || (together == Together::wide && ranges.size() < 2) ||
-        (together == Together::alike && sizes[i] * 8 >= sizes[ranges.back().first] * 9);
-    if (ranges.empty() || is_unlike || !problem.grows_from(sizes[ranges.back().first])) {
+    // Areas grow within a range, wherever it begins for a bundle.
+    const bool is_begun = !ranges.empty() && problem.grows_from(sizes[i - 1]);
+    const bool is_alike =
+        (together == Together::wide && ranges.size() > 1) ||
+        (together == Together::alike && is_begun && sizes[i] * 8 < sizes[ranges.back().first] * 9);
+    if (!is_begun || !is_alike) {
       ranges.push_back({.first = i, .last = i, .fixed = fixed});
     } else {
       ranges.back().last = i;
