@@ -28,6 +28,9 @@ constexpr double first_reach = 0.003;     // of prices in one go, and from a bou
 constexpr double next_reach = 0.002;      // they have found their places by then
 constexpr double first_distance = 0.003;  // contents that are looked up are worth so little less
 constexpr double next_distance = 0.001;
+// Holes are seldom more, however far the step is that is known.
+constexpr double max_first_rise = 0.006;
+constexpr double max_next_rise = 0.002;
 constexpr std::int32_t most_of_each = 10;  // of them with one bundle
 
 class RankBound {
@@ -45,7 +48,7 @@ class RankBound {
     constexpr int max_rounds = 60;
     constexpr int max_tries = 5;
     constexpr int num_steps = 30;
-    aim(0.45 * static_cast<double>(high_ - low_));
+    aim(std::min(0.45 * gap(), max_first_rise * static_cast<double>(low_)));
     prices_ = first_prices();
     int num_tries = 0;
     for (int round = 0; round < max_rounds && low_ < high_ && work() < max_work_; ++round) {
@@ -54,7 +57,7 @@ class RankBound {
       if (is_excluded_) {
         low_ = target_ + 1;
         // As much later as the dearest content leaves room, and a little more.
-        aim(0.1 * static_cast<double>(high_ - low_) +
+        aim(std::min(0.1 * gap(), max_next_rise * static_cast<double>(low_)) +
             (1 - dearest_) * static_cast<double>(target_));
         reach_ = next_reach;
         num_tries = 0;
@@ -79,6 +82,8 @@ class RankBound {
   }
 
  private:
+  double gap() const { return static_cast<double>(high_ - low_); }
+
   void aim(double above) {
     target_ = std::min(high_ - 1, low_ + static_cast<Nanoseconds>(above));
     least_dearest_ = infinite;
