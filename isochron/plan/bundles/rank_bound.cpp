@@ -31,6 +31,7 @@ constexpr double next_distance = 0.001;
 // Holes are seldom more, however far the step is that is known.
 constexpr double max_first_rise = 0.006;
 constexpr double max_next_rise = 0.002;
+constexpr double near_enough = 1.004;      // the dearest content, to look at an earlier target
 constexpr std::int32_t most_of_each = 10;  // of them with one bundle
 
 class RankBound {
@@ -40,7 +41,7 @@ class RankBound {
         num_ranks_(num_ranks),
         low_(low),
         high_(high),
-        max_work_(500'000 + 6'000 * std::int64_t{table.num_bundles()}),
+        max_work_(700'000 + 4'000 * std::int64_t{table.num_bundles()}),
         contents_(table),
         pool_(static_cast<std::size_t>(table.num_bundles())) {}
 
@@ -78,10 +79,25 @@ class RankBound {
       pool_.forget_cheap(best_, reach_);
       prices_ = pool_.improved(best_, reach_, num_steps);
     }
+    if (least_dearest_ < near_enough) look_earlier();
     return low_;
   }
 
  private:
+  // The best prices for the last target may do for one before it.
+  void look_earlier() {
+    prices_ = best_;
+    max_work_ = work() + max_work_ / 8;
+    const auto rise = static_cast<double>(target_ - low_);
+    for (const double part : {0.7, 0.4}) {
+      target_ = low_ + static_cast<Nanoseconds>(part * rise);
+      if (!look()) return;
+      if (!is_excluded_) continue;
+      low_ = target_ + 1;
+      return;
+    }
+  }
+
   double gap() const { return static_cast<double>(high_ - low_); }
 
   void aim(double above) {
