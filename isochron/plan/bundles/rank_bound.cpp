@@ -24,15 +24,15 @@ namespace {
 constexpr double infinite = std::numeric_limits<double>::infinity();
 // A price of 1 is the mean worth of what a rank runs.
 constexpr double unit = 1 << 21;          // of whole numbers that it is counted in
-constexpr double first_reach = 0.003;     // of prices in one go, and from a bound to the next
-constexpr double next_reach = 0.002;      // they have found their places by then
+constexpr double first_reach = 0.003;     // of a price in one go
+constexpr double next_reach = 0.002;      // once prices have found their places
 constexpr double first_distance = 0.003;  // contents that are looked up are worth so little less
 constexpr double next_distance = 0.001;
 // Holes are seldom more, however far the step is that is known.
 constexpr double max_first_rise = 0.006;
 constexpr double max_next_rise = 0.002;
 constexpr double near_enough = 1.004;      // the dearest content, to look at an earlier target
-constexpr std::int32_t most_of_each = 10;  // of them with one bundle
+constexpr std::int32_t most_of_each = 10;  // contents with one bundle
 
 class RankBound {
  public:
@@ -105,10 +105,9 @@ class RankBound {
     least_dearest_ = infinite;
   }
 
-  // The least area of each. Half of what a rank can do decides whether a bundle is one of those
-  // that need another beside them or of those that go beside others: small ones fill what is left
-  // and are cheaper than that, large ones leave it, and what no rank runs alone pays for more
-  // groups. As far as that is known before: about the part by which the bound is to rise.
+  // The least area of each, moved by about as much as the bound is to rise: bundles of less than
+  // half a rank fill what others leave and are cheaper than that, larger ones leave it and are
+  // dearer, and what no rank runs alone pays for groups on several.
   std::vector<double> first_prices() const {
     std::vector<double> prices;
     double sum = 0;
@@ -125,7 +124,7 @@ class RankBound {
     const double rise = static_cast<double>(target_ - low_) / static_cast<double>(target_);
     for (double& price : prices) {
       if (sum > 0) price *= num_ranks_ / sum;
-      price += rise * (price > 1 ? 2 * price : std::clamp(4 * price - 2, -1.0, 1.0));
+      price += rise * (price > 1 ? price : std::clamp(4 * price - 2, -1.0, 1.0));
       price = std::max(0.0, price);
     }
     return prices;
