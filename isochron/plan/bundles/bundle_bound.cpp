@@ -373,19 +373,19 @@ Nanoseconds slowest_bundle(const BundleTable& table) {
   return slowest;
 }
 
-// Whether single ranks are what leaves holes: with several micro-batches, or many bundles, they are
-// filled well, and with few bundles there are hardly two on a rank.
-bool has_few_on_ranks(const Problem& problem, const BundleTable& table) {
+// Whether the smallest groups are what leaves holes: with several micro-batches, or many bundles,
+// they are filled well, and with few bundles hardly any has two.
+bool has_few_in_a_group(const Problem& problem, const BundleTable& table) {
   constexpr std::int32_t max_bundles = 160;
-  constexpr double most_on_a_rank = 4;
-  const double ranks = problem.num_ranks();
+  constexpr double most_in_a_group = 4;
+  const double groups = static_cast<double>(problem.num_ranks()) / table.size(0);
   const std::int32_t count = table.num_bundles();
-  if (count > max_bundles || count < ranks || count > most_on_a_rank * ranks) return false;
+  if (count > max_bundles || count < groups || count > most_in_a_group * groups) return false;
   double tokens = 0;
   for (BundleId bundle = 0; bundle < count; ++bundle) {
     if (table.fits(0, bundle)) tokens += static_cast<double>(table.use(0, bundle).tokens);
   }
-  return tokens <= static_cast<double>(table.capacity()) * ranks;
+  return tokens <= static_cast<double>(table.capacity()) * problem.num_ranks();
 }
 
 // By covers of blocks that hold few bundles, the widest that do and are not below a level.
@@ -411,14 +411,17 @@ Nanoseconds cover_bound(const Problem& problem, const BundleTable& table, std::i
 }  // namespace
 
 Nanoseconds bundle_bound(const Problem& problem, Nanoseconds low, Nanoseconds high) {
-  constexpr std::int32_t max_covered = 24;  // bundles for which covers of ranks cost less
   const BundleTable table(problem);
   low = std::min(high, std::max(low, slowest_bundle(table)));
   if (low >= high) return low;
-  const bool has_few = has_few_on_ranks(problem, table);
-  const std::int32_t lowest = has_few && table.num_bundles() > max_covered ? 1 : 0;
-  low = cover_bound(problem, table, lowest, low, high);
-  return has_few ? rank_bound(table, problem.num_ranks(), low, high) : low;
+  // Prices of what single groups run are found faster than covers of them, but only of many bundles
+  // and from near.
+  constexpr std::int32_t max_covered = 24;
+  const auto is_near = [&] { return high - low <= low / 50; };
+  const bool has_few = has_few_in_a_group(problem, table);
+  const bool is_priced = has_few && is_near() && table.num_bundles() > max_covered;
+  low = cover_bound(problem, table, is_priced ? 1 : 0, low, high);
+  return has_few && is_near() ? rank_bound(table, problem.num_ranks(), low, high) : low;
 }
 
 }  // namespace isochron

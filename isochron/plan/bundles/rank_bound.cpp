@@ -24,11 +24,15 @@ namespace {
 constexpr double infinite = std::numeric_limits<double>::infinity();
 // A price of 1 is the mean worth of what a rank runs.
 constexpr double unit = 1 << 21;          // of whole numbers that it is counted in
-constexpr double first_reach = 0.003;     // of prices in one go, and from a bound to the next
-constexpr double next_reach = 0.002;      // they have found their places by then
+constexpr double first_reach = 0.003;     // of a price in one go
+constexpr double next_reach = 0.002;      // once prices have found their places
 constexpr double first_distance = 0.003;  // contents that are looked up are worth so little less
 constexpr double next_distance = 0.001;
-constexpr std::int32_t most_of_each = 10;  // of them with one bundle
+// Holes are seldom more, however far the step is that is known.
+constexpr double max_first_rise = 0.006;
+constexpr double max_next_rise = 0.002;
+constexpr double near_enough = 1.004;      // the dearest content, to look at an earlier target
+constexpr std::int32_t most_of_each = 10;  // contents with one bundle
 
 class RankBound {
  public:
@@ -37,7 +41,7 @@ class RankBound {
         num_ranks_(num_ranks),
         low_(low),
         high_(high),
-        max_work_(500'000 + 6'000 * std::int64_t{table.num_bundles()}),
+        max_work_(700'000 + 4'000 * std::int64_t{table.num_bundles()}),
         contents_(table),
         pool_(static_cast<std::size_t>(table.num_bundles())) {}
 
@@ -45,7 +49,7 @@ class RankBound {
     constexpr int max_rounds = 60;
     constexpr int max_tries = 5;
     constexpr int num_steps = 30;
-    aim(0.45 * static_cast<double>(high_ - low_));
+    aim(std::min(0.45 * gap(), max_first_rise * static_cast<double>(low_)));
     prices_ = first_prices();
     int num_tries = 0;
     for (int round = 0; round < max_rounds && low_ < high_ && work() < max_work_; ++round) {
@@ -54,7 +58,7 @@ class RankBound {
       if (is_excluded_) {
         low_ = target_ + 1;
         // As much later as the dearest content leaves room, and a little more.
-        aim(0.1 * static_cast<double>(high_ - low_) +
+        aim(std::min(0.1 * gap(), max_next_rise * static_cast<double>(low_)) +
             (1 - dearest_) * static_cast<double>(target_));
         reach_ = next_reach;
         num_tries = 0;
@@ -75,19 +79,35 @@ class RankBound {
       pool_.forget_cheap(best_, reach_);
       prices_ = pool_.improved(best_, reach_, num_steps);
     }
+    if (least_dearest_ < near_enough) look_earlier();
     return low_;
   }
 
  private:
+  // The best prices for the last target may do for one before it.
+  void look_earlier() {
+    prices_ = best_;
+    max_work_ = work() + max_work_ / 8;
+    const auto rise = static_cast<double>(target_ - low_);
+    for (const double part : {0.7, 0.4}) {
+      target_ = low_ + static_cast<Nanoseconds>(part * rise);
+      if (!look()) return;
+      if (!is_excluded_) continue;
+      low_ = target_ + 1;
+      return;
+    }
+  }
+
+  double gap() const { return static_cast<double>(high_ - low_); }
+
   void aim(double above) {
     target_ = std::min(high_ - 1, low_ + static_cast<Nanoseconds>(above));
     least_dearest_ = infinite;
   }
 
-  // The least area of each. Half of what a rank can do decides whether a bundle is one of those
-  // that need another beside them or of those that go beside others: small ones fill what is left
-  // and are cheaper than that, large ones leave it, and what no rank runs alone pays for more
-  // groups. As far as that is known before: about the part by which the bound is to rise.
+  // The least area of each, moved by about as much as the bound is to rise: bundles of less than
+  // half a rank fill what others leave and are cheaper than that, larger ones leave it and are
+  // dearer, and what no rank runs alone pays for groups on several.
   std::vector<double> first_prices() const {
     std::vector<double> prices;
     double sum = 0;
@@ -104,7 +124,7 @@ class RankBound {
     const double rise = static_cast<double>(target_ - low_) / static_cast<double>(target_);
     for (double& price : prices) {
       if (sum > 0) price *= num_ranks_ / sum;
-      price += rise * (price > 1 ? 2 * price : std::clamp(4 * price - 2, -1.0, 1.0));
+      price += rise * (price > 1 ? price : std::clamp(4 * price - 2, -1.0, 1.0));
       price = std::max(0.0, price);
     }
     return prices;

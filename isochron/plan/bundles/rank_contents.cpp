@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 namespace isochron {
 
@@ -86,13 +87,13 @@ void RankContents::drop_hopeless(std::vector<Level>& wide, const Table& narrow, 
   if (rated.size() <= num_whole) return;
   std::nth_element(rated.begin(), rated.begin() + num_whole, rated.end(),
                    [](const Rated& a, const Rated& b) {
-                     return a.rate != b.rate ? a.rate > b.rate : a.piece < b.piece;
+                     return std::tuple(-a.rate, a.level, a.piece->bundle) <
+                            std::tuple(-b.rate, b.level, b.piece->bundle);
                    });
   std::vector<std::vector<const Piece*>> whole(wide.size());
   for (std::size_t i = 0; i < num_whole; ++i) whole[rated[i].level].push_back(rated[i].piece);
-  const double cell_time = static_cast<double>(Nanoseconds{1} << shift_);
-  const double rate = rated[num_whole].rate * cell_time;
-  // Beside a piece of one level, which pays for its micro-batch; of none that others have too.
+  const double rate = rated[num_whole].rate * static_cast<double>(Nanoseconds{1} << shift_);
+  // Beside a piece of a level, which pays for the micro-batch that others of it share.
   const auto most_beside = [&](std::size_t same) {
     Table most = narrow;
     for (std::size_t i = 0; i < wide.size(); ++i) {
