@@ -119,6 +119,21 @@ TEST(BundleChoices, WeighNoMoreThanTheItemsOfEachBundle) {
   }
 }
 
+TEST(BundleChoices, WeighNoMoreThanTheItemsOnVeryManySizes) {
+  for (std::uint64_t seed = 0; seed < num_instances(10); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Random random(seed);
+    const auto lengths =
+        lognormal_lengths(random, static_cast<std::size_t>(random.between(1, 300)), 2);
+    const Problem problem = pipeline_problem(lengths, 100, {.context = "dynamic:any"});
+    const BundleChoices choices = bundle_choices(problem, problem.sizes());
+    for (const double power : {0.0, 1.0, 20.0}) {
+      EXPECT_LE(weighed(choices, power),
+                weighed_by_items(problem, choices.longest, power) * (1 + 1e-9));
+    }
+  }
+}
+
 TEST(BundleChoices, TellTheLongestItemsOfABundleFromTheRest) {
   Work work = singles({100, 9000, 300, 200, 400, 500, 8000});
   work.bundles = {{0, 1, 2, 3, 4, 5, 6}};

@@ -35,10 +35,12 @@ std::vector<SizeRange> size_ranges(const Problem& problem, std::span<const std::
   std::vector<SizeRange> ranges;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const auto fixed = static_cast<double>(problem.least_fixed(sizes[i]));
-    const bool is_unlike =
-        together == Together::none || (together == Together::wide && ranges.size() < 2) ||
-        (together == Together::alike && sizes[i] * 8 >= sizes[ranges.back().first] * 9);
-    if (ranges.empty() || is_unlike || !problem.grows_from(sizes[ranges.back().first])) {
+    const bool is_apart =
+        ranges.empty() || together == Together::none ||
+        (together == Together::wide && ranges.size() < 2) ||
+        (together == Together::alike && sizes[i] * 8 >= sizes[ranges.back().first] * 9) ||
+        !problem.grows_from(sizes[ranges.back().first]);
+    if (is_apart) {
       ranges.push_back({.first = i, .last = i, .fixed = fixed});
     } else {
       ranges.back().last = i;
