@@ -86,6 +86,21 @@ Nanoseconds PipelineTime::time_of_waves() {
   return stages_.front();
 }
 
+Nanoseconds PipelineTime::time_of_steps() {
+  std::fill(free_.begin(), free_.end(), 0);
+  std::fill(ready_.begin(), ready_.end(), 0);
+  std::uint64_t* free = free_.data();
+  std::uint64_t* ready = ready_.data();
+  const Nanoseconds* costs = cost_of_slot_.data();
+  for (const Step& step : steps_) {
+    const std::uint64_t end =
+        std::max(free[step.stage], ready[step.slot]) + static_cast<std::uint64_t>(costs[step.cell]);
+    free[step.stage] = end;
+    ready[step.slot] = end;
+  }
+  return static_cast<Nanoseconds>(*std::max_element(free_.begin(), free_.end()));
+}
+
 Nanoseconds PipelineTime::time_of_descent() const {
   Nanoseconds sum = 0;
   Nanoseconds longest = 0;
@@ -113,10 +128,13 @@ Nanoseconds PipelineTime::makespan(const ChunkCosts& costs, std::span<const std:
   if (identity_.empty()) return 0;
   const double transfers =
       2 * static_cast<double>(identity_.size()) * static_cast<double>(transfer_);
-  if (is_simple_ && (sum + transfers) * shape_.stages < static_cast<double>(max_total_cost) / 2) {
+  const bool is_small = shape_.shares.empty() && (sum + transfers) * shape_.num_chunks() <
+                                                     static_cast<double>(max_total_cost) / 2;
+  if (is_simple_ && is_small) {
     return pass_ == Pass::train ? time_of_waves() : time_of_descent();
   }
   if (steps_.empty()) find_steps();
+  if (is_small && transfer_ == 0) return time_of_steps();
   constexpr auto limit = static_cast<std::uint64_t>(max_total_cost) + 1;
   std::fill(free_.begin(), free_.end(), 0);
   std::fill(ready_.begin(), ready_.end(), 0);

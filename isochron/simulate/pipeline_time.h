@@ -35,9 +35,11 @@ class PipelineTime {
 
   void find_steps();
 
-  // Of pipelines that need no list of operations, if nothing adds up to more than 2^62.
+  // If nothing adds up to more than 2^62: of pipelines that need no list of operations, and of
+  // those without transfers.
   [[nodiscard]] Nanoseconds time_of_waves();
   [[nodiscard]] Nanoseconds time_of_descent() const;
+  [[nodiscard]] Nanoseconds time_of_steps();
 
   PipelineShape shape_;
   Pass pass_;

@@ -7,10 +7,12 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "isochron/core/random.h"
+#include "isochron/plan/default_effort.h"
 #include "isochron/plan/pipelines/bundle_choices.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
 #include "isochron/plan/pipelines/sample.h"
@@ -117,6 +119,21 @@ TEST(BundleChoices, WeighNoMoreThanTheItemsOfEachBundle) {
   }
 }
 
+TEST(BundleChoices, WeighNoMoreThanTheItemsOnVeryManySizes) {
+  for (std::uint64_t seed = 0; seed < num_instances(10); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Random random(seed);
+    const auto lengths =
+        lognormal_lengths(random, static_cast<std::size_t>(random.between(1, 300)), 2);
+    const Problem problem = pipeline_problem(lengths, 100, {.context = "dynamic:any"});
+    const BundleChoices choices = bundle_choices(problem, problem.sizes());
+    for (const double power : {0.0, 1.0, 20.0}) {
+      EXPECT_LE(weighed(choices, power),
+                weighed_by_items(problem, choices.longest, power) * (1 + 1e-9));
+    }
+  }
+}
+
 TEST(BundleChoices, TellTheLongestItemsOfABundleFromTheRest) {
   Work work = singles({100, 9000, 300, 200, 400, 500, 8000});
   work.bundles = {{0, 1, 2, 3, 4, 5, 6}};
@@ -178,13 +195,53 @@ TEST(Sample, IsNotTakenOfWhatHasNoAlikePart) {
   topology.rank_speed.assign(64, 0.5);
   const PlanOptions options = resolved({.context = "dynamic"}, topology);
   EXPECT_EQ(sample_of(Problem(singles(lengths), topology, cost_7b_h100(), options)), nullptr);
-  topology.rank_speed.clear();
-  Work kept = singles(lengths);
-  kept.bundles.assign(200, {});
-  for (ItemId item = 0; item < 400; ++item) {
-    kept.bundles[static_cast<std::size_t>(item / 2)].push_back(item);
+}
+
+TEST(Sample, KeepsTogetherWhatIsKeptTogether) {
+  Random random(4);
+  Work kept = singles(lognormal_lengths(random, 1024, 0.5));
+  kept.bundles.assign(256, {});
+  for (ItemId item = 0; item < 1024; ++item) {
+    kept.bundles[static_cast<std::size_t>(item / 4)].push_back(item);
   }
-  EXPECT_EQ(sample_of(Problem(std::move(kept), topology, cost_7b_h100(), options)), nullptr);
+  const Topology topology{.ranks = 64, .capacity = 16384, .pipeline = {.stages = 4}};
+  const PlanOptions options = resolved({.context = "dynamic"}, topology);
+  const Problem problem(std::move(kept), topology, cost_7b_h100(), options);
+  const std::unique_ptr<Problem> sample = sample_of(problem);
+  ASSERT_NE(sample, nullptr);
+  ASSERT_EQ(sample->num_bundles(), 64);
+  EXPECT_EQ(sample->num_items(), 256);
+  const auto lengths_of = [](const Problem& asked, BundleId bundle) {
+    std::vector<Tokens> lengths;
+    for (const ItemId item : asked.items_of(bundle)) lengths.push_back(asked.tokens(1, item));
+    return lengths;
+  };
+  std::set<std::vector<Tokens>> all;
+  for (BundleId bundle = 0; bundle < 256; ++bundle) all.insert(lengths_of(problem, bundle));
+  for (BundleId bundle = 0; bundle < 64; ++bundle) {
+    EXPECT_TRUE(all.contains(lengths_of(*sample, bundle)));
+  }
+}
+
+// One unit of effort more, and everything is looked at.
+TEST(Haste, EndsAboveTwiceTheDefaultEffort) {
+  double hasty = 0;
+  double thorough = 0;
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    Random random(seed);
+    Batch batch;
+    batch.lengths = lognormal_lengths(random, 512, 1.2);
+    const Topology topology{.ranks = 32, .capacity = 16384, .pipeline = {.stages = 4}};
+    const auto time_for = [&](std::int64_t effort) {
+      const PlanOptions options{.context = "dynamic", .effort = effort};
+      return static_cast<double>(
+          plan_step(batch, topology, cost_7b_h100(), options).predicted_step_ns);
+    };
+    const std::int64_t most = 2 * default_effort(pipeline_problem(batch.lengths, 32));
+    hasty += time_for(most);
+    thorough += time_for(most + 1);
+  }
+  EXPECT_LT(thorough, hasty * 0.999);
 }
 
 // What is decided on a sample serves the whole: no static size that is asked for itself is much

@@ -11,6 +11,7 @@
 #include "isochron/plan/slots/slot_anneal.h"
 #include "isochron/plan/slots/slot_builder.h"
 #include "isochron/plan/slots/slot_items.h"
+#include "isochron/plan/slots/slot_packer.h"
 #include "isochron/plan/slots/slot_places.h"
 #include "isochron/plan/slots/slot_pool.h"
 #include "isochron/plan/slots/tight_slots.h"
@@ -139,6 +140,20 @@ TEST(TightSlots, ForesightLosesNoItemAndIsShorterOnAverage) {
     }
   }
   EXPECT_LT(with, without);
+}
+
+TEST(SlotPacker, GivesUpOnceItTakesTooLong) {
+  const Topology topology{.ranks = 4, .capacity = 100};
+  const Problem problem(singles({100, 60, 50, 40, 30, 20}), topology, plain_cost(1),
+                        synced("dynamic", topology));
+  const SlotPacker packer(problem);
+  const SlotDraft packed = packer.pack(100, 1, PackCare::rough);
+  ASSERT_FALSE(packed.slots.empty());
+  // All of it is 300 tokens on four ranks, and the longest has a limit of its own.
+  EXPECT_FALSE(packer.pack(100, 1, PackCare::rough, packed.time).slots.empty());
+  EXPECT_TRUE(packer.pack(100, 1, PackCare::rough, 74).slots.empty());
+  // Packing once more is the same.
+  EXPECT_EQ(packer.pack(100, 1, PackCare::rough).time, packed.time);
 }
 
 }  // namespace

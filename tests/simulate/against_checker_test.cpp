@@ -19,6 +19,9 @@ void expect_agreement(std::uint64_t seed, const RandomPlanShape& shape) {
   ASSERT_EQ(timeline.peak_activation_bytes, times.peak_activation_bytes)
       << "seed " << seed << ": " << to_json(plan);
   set_prediction(plan);
+  ASSERT_EQ(plan.predicted_step_ns, times.step_ns) << "seed " << seed << ": " << to_json(plan);
+  ASSERT_EQ(plan.peak_activation_bytes, times.peak_activation_bytes)
+      << "seed " << seed << ": " << to_json(plan);
   ASSERT_DOUBLE_EQ(plan.imbalance, times.imbalance) << "seed " << seed << ": " << to_json(plan);
 }
 

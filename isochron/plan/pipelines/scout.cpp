@@ -77,12 +77,20 @@ class LongestItem {
 };
 
 // None if what little of the question is in it, such as one very long sequence, makes the whole
-// take longer than the sample does.
+// take longer than the sample does, or than its work by itself would.
 std::unique_ptr<Problem> alike_sample_of(const Problem& problem, const RankRoom& room,
                                          Nanoseconds bound) {
+  constexpr double much = 0.02;
+  double area = 0;
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    const std::int32_t size = problem.sizes()[problem.smallest_place(bundle)];
+    area += static_cast<double>(problem.least_cost(size, bundle)) * size;
+  }
+  const Nanoseconds even =
+      pipeline_bound_of(problem, room, static_cast<Nanoseconds>(area / problem.num_ranks()));
+  if (static_cast<double>(bound) > static_cast<double>(even) * (1 + 2 * much)) return nullptr;
   std::unique_ptr<Problem> sample = sample_of(problem);
   if (sample == nullptr) return nullptr;
-  constexpr double much = 0.02;
   const double ratio =
       static_cast<double>(pipeline_bound(*sample, room)) / static_cast<double>(bound);
   return std::abs(ratio - 1) > much ? nullptr : std::move(sample);
