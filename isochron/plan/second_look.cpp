@@ -154,17 +154,18 @@ class SecondLook {
     // their time by then.
     const bool has_grids = is_pipeline_ && !is_annealed(problem_);
     const std::int64_t part = has_grids ? 2 : 8;
+    constexpr std::int64_t to_begin = 2000;  // less than that saves little
     double left = has_grids ? std::max(1.0, looks_worth()) : 1e9;
     for (const NarrowerQuestion& question : narrower_questions(problem_)) {
-      // Groups of any size promise to be no slower than aligned ones; without stages they have
-      // asked.
+      // Groups of any size promise to be no slower than aligned ones, and have not asked them.
       const bool is_promised = is_pipeline_ && is_aligned_alone(*question.problem);
       left -= 1;
       if (left < 0 && !is_promised) continue;
       if (!is_pipeline_ && is_beaten(step_bound(*question.problem))) continue;
       // Whole bundles are few, and take as long to look at as all they hold.
       const std::int64_t whole = effort_ * question.problem->num_items() / problem_.num_items();
-      const std::int64_t effort = is_promised ? effort_ : whole / part;
+      const std::int64_t rough = std::max(whole / part, std::min(effort_, to_begin));
+      const std::int64_t effort = is_promised ? effort_ : rough;
       consider(question.answer(problem_, answer(*question.problem, effort, bound_)));
     }
   }
