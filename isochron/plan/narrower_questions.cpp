@@ -121,8 +121,10 @@ std::vector<NarrowerQuestion> narrower_questions(const Problem& problem) {
     if (question.problem == nullptr || question.problem->sizes().empty()) return;
     if (holds_every_bundle(*question.problem)) questions.push_back(std::move(question));
   };
-  // Those that are ahead most often come first.
-  if (!is_fixed) add({.problem = find_aligned(problem)});
+  // Those that are ahead most often come first. With equal counts groups of any size have asked
+  // aligned ones already, unless there are stages.
+  const bool has_asked = !has_stages && options.counts == Counts::equal;
+  if (!is_fixed && !has_asked) add({.problem = find_aligned(problem)});
   if (is_sparse && options.max_sequences != 1 && options.keep_groups == KeepGroups::none) {
     add({.problem = with_single_sequences(problem)});
   }

@@ -153,6 +153,10 @@ DraftSlots with_equal_counts(const Problem& problem, DraftSlots slots, Nanosecon
 DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanoseconds bound,
                          std::int64_t effort);
 
+// What the search for the mode of the plan finds, polished.
+DraftSlots search_polished(const StepPlan& plan, const Problem& problem, std::int64_t effort,
+                           Nanoseconds& bound);
+
 // All that aligned groups alone would get: any size, which begins with that, is never slower.
 DraftSlots search_aligned(const StepPlan& plan, const Problem& aligned, Nanoseconds bound,
                           std::int64_t effort) {
@@ -163,9 +167,10 @@ DraftSlots search_aligned(const StepPlan& plan, const Problem& aligned, Nanoseco
     equalize(aligned, 1, exact->slots);
     bound = exact->time;
   }
-  return polished(same, aligned,
-                  exact ? std::move(exact->slots) : search_synced(same, aligned, bound, effort),
-                  effort, pass_bound(aligned, bound));
+  DraftSlots slots = polished(
+      same, aligned, exact ? std::move(exact->slots) : search_synced(same, aligned, bound, effort),
+      effort, pass_bound(aligned, bound));
+  return second_look(same, aligned, std::move(slots), bound, effort, search_polished);
 }
 
 // A step in which all ranks wait for each other after every slot.
@@ -297,6 +302,7 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
     const Nanoseconds aim = least_equal_step(*aligned);
     DraftSlots nested = polished(same, *aligned, search_equal_step(*aligned, aim, effort), effort,
                                  pass_bound(problem, aim));
+    nested = second_look(same, *aligned, std::move(nested), aim, effort, search_polished);
     slots = earlier_of(problem, std::move(slots), std::move(nested));
   }
   bound = kept_bound(problem, bound, step_time(problem, slots));
@@ -312,16 +318,19 @@ DraftSlots search_full(const StepPlan& plan, const Problem& problem, std::int64_
   return full ? *std::move(full) : slots;
 }
 
+DraftSlots search_polished(const StepPlan& plan, const Problem& problem, std::int64_t effort,
+                           Nanoseconds& bound) {
+  DraftSlots slots = search_full(plan, problem, effort, bound);
+  return polished(plan, problem, std::move(slots), effort, pass_bound(problem, bound));
+}
+
 // What the search finds, polished, and what narrower questions find where that is faster.
 DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t effort,
                       Nanoseconds& bound) {
-  const auto search_polished = [](const StepPlan& same, const Problem& question,
-                                  std::int64_t effort_here, Nanoseconds& bound_here) {
-    DraftSlots slots = search_full(same, question, effort_here, bound_here);
-    return polished(same, question, std::move(slots), effort_here,
-                    pass_bound(question, bound_here));
-  };
   DraftSlots slots = search_polished(plan, problem, effort, bound);
+  const bool has_slots =
+      plan.options.sync == Sync::microbatch && plan.topology.pipeline.stages == 1;
+  if (has_slots && !plan.options.effort) effort = std::min(effort, effort_of_step(problem, bound));
   return second_look(plan, problem, std::move(slots), bound, effort, search_polished);
 }
 

@@ -153,10 +153,10 @@ class SecondLook {
     // Annealing, and packing slots, take as long as they may. Grids of pipelines have taken most of
     // their time by then.
     const bool has_grids = is_pipeline_ && !is_annealed(problem_);
+    constexpr std::int64_t to_begin = 2000;  // less than that saves little
     double left = has_grids ? std::max(1.0, looks_worth()) : 1e9;
     for (const NarrowerQuestion& question : narrower_questions(problem_)) {
-      // Groups of any size promise to be no slower than aligned ones; without stages they have
-      // asked.
+      // Groups of any size promise to be no slower than aligned ones, and have not asked them.
       const bool is_promised = is_pipeline_ && is_aligned_alone(*question.problem);
       left -= 1;
       if (left < 0 && !is_promised) continue;
@@ -164,7 +164,8 @@ class SecondLook {
       // In pipelines whole bundles are few, and take as long to look at as all they hold.
       const std::int64_t of_items = effort_ * question.problem->num_items() / problem_.num_items();
       const std::int64_t part = has_grids ? of_items / 2 : effort_ / 8;
-      const std::int64_t effort = is_promised ? effort_ : part;
+      const std::int64_t rough = std::max(part, std::min(effort_, to_begin));
+      const std::int64_t effort = is_promised ? effort_ : rough;
       consider(question.answer(problem_, answer(*question.problem, effort, bound_)));
     }
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <vector>
 
 #include "isochron/check/check.h"
 #include "isochron/plan/plan.h"
@@ -25,7 +26,7 @@ constexpr Aim exact = {1, 1};
 constexpr Aim nearly_exact = {1.0005, 1.005};
 constexpr Aim nested = {1.003, 1.2};     // groups that nest, whose members alone wait
 constexpr Aim crossing = {1.001, 1.04};  // groups of any size, which cross each other
-constexpr Aim lockstep = {1.006, 1.3};   // all ranks wait after every slot
+constexpr Aim lockstep = {1.002, 1.05};  // all ranks wait after every slot
 constexpr Aim equal = {1.001, 1.03};     // as many micro-batches on every rank
 constexpr Aim restricted = {1.01, 1.5};  // further rules
 constexpr Aim pipelined = {1.003, 1.1};
@@ -38,14 +39,15 @@ void expect_bracketed(const StepQuestion& question, const StepPlan& plan, Nanose
 }
 
 void expect_near_the_best(const char* name, const QuestionShape& shape, Aim aim,
-                          std::uint64_t standard = 200) {
-  const std::uint64_t num_questions = num_asked(standard);
+                          std::uint64_t standard = 200,
+                          const std::vector<std::uint64_t>& others = {}) {
+  const std::vector<std::uint64_t> seeds = seeds_asked(standard, others);
   double sum = 0;
   double worst = 1;
   int num_feasible = 0;
   int num_best = 0;
   int num_proved = 0;
-  for (std::uint64_t seed = 0; seed < num_questions; ++seed) {
+  for (const std::uint64_t seed : seeds) {
     const StepQuestion question = random_question(seed, shape);
     SCOPED_TRACE(testing::Message() << name << ", seed " << seed << ": " << question);
     const auto best = oracle::best_step_time(question.batch, question.topology, question.cost,
@@ -74,7 +76,7 @@ void expect_near_the_best(const char* name, const QuestionShape& shape, Aim aim,
   ASSERT_GT(num_feasible, 0);
   const double mean = sum / num_feasible;
   std::printf("%-44s %4d of %4d feasible: mean %.5f, max %.5f, %d best, %d proved\n", name,
-              num_feasible, static_cast<int>(num_questions), mean, worst, num_best, num_proved);
+              num_feasible, static_cast<int>(seeds.size()), mean, worst, num_best, num_proved);
   EXPECT_LE(mean, aim.mean) << name;
 }
 
@@ -117,7 +119,7 @@ TEST(PlanOracle, Microbatch) {
   };
   expect_near_the_best("microbatch, static:1", shape("static:1"), exact);
   expect_near_the_best("microbatch, static:2", shape("static:2"), nearly_exact);
-  expect_near_the_best("microbatch, aligned", shape(aligned), lockstep, 150);
+  expect_near_the_best("microbatch, aligned", shape(aligned), lockstep, 150, {536, 655});
   expect_near_the_best("microbatch, any", shape(any), lockstep, 150);
 }
 
@@ -129,7 +131,8 @@ TEST(PlanOracle, EqualCounts) {
                          .has_wide_choice = context != "static:1"};
   };
   expect_near_the_best("step, equal counts, static:1", shape("static:1", Short::empty), exact);
-  expect_near_the_best("step, equal counts, aligned", shape(aligned, Short::empty), equal, 100);
+  expect_near_the_best("step, equal counts, aligned", shape(aligned, Short::empty), equal, 100,
+                       {451});
   expect_near_the_best("step, equal counts, any", shape(any, Short::empty), equal, 100);
   expect_near_the_best("step, equal counts, short error", shape("static:1", Short::error), exact);
   expect_near_the_best("step, equal counts, short drop", shape("static:1", Short::drop), exact);
@@ -142,11 +145,12 @@ TEST(PlanOracle, EqualCounts) {
 
 // Each policy with both kinds of waiting.
 void expect_near_the_best_with(const std::string& name, QuestionShape shape, Aim aim = restricted,
-                               std::uint64_t num_questions = 100) {
+                               std::uint64_t num_questions = 100,
+                               const std::vector<std::uint64_t>& others = {}) {
   for (const Sync sync : {Sync::step, Sync::microbatch}) {
     shape.options.sync = sync;
     expect_near_the_best((std::string(name_of(sync)) + ", " + name).c_str(), shape, aim,
-                         num_questions);
+                         num_questions, others);
   }
 }
 
@@ -181,7 +185,7 @@ TEST(PlanOracle, KeptGroups) {
     shape.has_wide_choice = context == aligned;
     shape.options.keep_groups = KeepGroups::rank;
     expect_near_the_best_with("keep rank, " + context, shape,
-                              context == aligned ? restricted : nearly_exact);
+                              context == aligned ? restricted : nearly_exact, 100, {282, 359});
     shape.options.keep_groups = KeepGroups::microbatch;
     expect_near_the_best_with("keep microbatch, " + context, shape,
                               context == aligned ? restricted : exact);

@@ -10,6 +10,7 @@
 #include "isochron/check/check.h"
 #include "isochron/plan/baselines.h"
 #include "isochron/plan/plan.h"
+#include "isochron/plan/plan_slots.h"
 #include "tests/support/equal_on_threads.h"
 #include "tests/support/num_instances.h"
 #include "tests/support/print_question.h"
@@ -98,7 +99,7 @@ TEST(PlanProperties, GroupsOfAnySizeAreSeldomSlowerThanAlignedOnes) {
     ASSERT_TRUE(has_plan(any)) << "seed " << seed << ": " << any.reason;
     comparison.add(seed, any, aligned);
   }
-  comparison.expect(100, 0.2, 0.99, 1.3);
+  comparison.expect(100, 0.2, 0.99, 1.05);
 }
 
 // Aligned groups are groups of any size: where all ranks wait for each other the search begins with
@@ -130,7 +131,7 @@ TEST(PlanProperties, SlotsOfAnySizeAreNeverSlowerThanAlignedOnes) {
 
 TEST(PlanProperties, DynamicSizesAreSeldomSlowerThanStaticOnes) {
   Comparison comparison;
-  for (std::uint64_t seed = 0; seed < num_asked(150); ++seed) {
+  for (const std::uint64_t seed : seeds_asked(150, {916})) {
     StepQuestion question = random_step_question(seed);
     if (question.topology.pipeline.stages > 1) continue;
     question.options = {.context = seed % 2 == 0 ? "dynamic" : "dynamic:any",
@@ -154,7 +155,49 @@ TEST(PlanProperties, DynamicSizesAreSeldomSlowerThanStaticOnes) {
       }
     }
   }
-  comparison.expect(200, 0.05, 0.8, 1.3);
+  comparison.expect(200, 0.05, 0.8, 1.05);
+}
+
+// Whatever answers a question that leaves less choice answers the wider one. The seeds beside the
+// standard ones are those where another mode was ahead by 10 % and more.
+TEST(PlanProperties, LessChoiceIsSeldomFaster) {
+  Comparison comparison;
+  for (const std::uint64_t seed : seeds_asked(40, {130, 283, 318, 519, 782, 989, 1069, 2240})) {
+    StepQuestion question = random_step_question(seed);
+    if (question.topology.pipeline.stages > 1) continue;
+    question.options.context = "dynamic";
+    question.options.oversize.reset();
+    question.options.short_ = Short::empty;
+    question.options.max_activation_bytes = 0;
+    question.options.pad_multiple = 1;
+    question.options.balance = true;
+    question.options.effort.reset();
+    const StepPlan plan = answer(question);
+    if (!has_plan(plan)) continue;
+    const auto compare = [&](auto change) {
+      StepQuestion narrower = question;
+      change(narrower.options);
+      StepPlan other = answer(narrower);
+      if (!has_plan(other)) return;
+      other.options = plan.options;
+      set_prediction(other);
+      comparison.add(seed, plan, other);
+    };
+    compare([](PlanOptions& options) { options.context = "dynamic:powers"; });
+    if (question.options.keep_groups == KeepGroups::rank) {
+      compare([](PlanOptions& options) { options.keep_groups = KeepGroups::microbatch; });
+    }
+    if (question.options.keep_groups == KeepGroups::none) {
+      compare([](PlanOptions& options) { options.max_sequences = 1; });
+    }
+    if (question.options.sync == Sync::step) {
+      compare([](PlanOptions& options) {
+        options.sync = Sync::microbatch;
+        options.counts = Counts::equal;
+      });
+    }
+  }
+  comparison.expect(60, 0.2, 1, 1.05);
 }
 
 // Of many sequences as well, where one size suits nearly all of them: dear micro-batches, and a

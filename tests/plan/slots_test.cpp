@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "isochron/core/random.h"
+#include "isochron/plan/slots/fewer_slots.h"
 #include "isochron/plan/slots/slot_anneal.h"
 #include "isochron/plan/slots/slot_builder.h"
 #include "isochron/plan/slots/slot_items.h"
@@ -117,6 +118,92 @@ TEST(AnnealSlots, LosesNoItemAndIsNeverLonger) {
     expect_whole(items, best);
     EXPECT_LE(total_time(best), total_time(slots));
   }
+}
+
+// Two slots of a hundred each, which no single move makes one of.
+TEST(FewerSlots, ASlotIsGivenUpThatAnotherHasRoomFor) {
+  const Topology topology{.ranks = 2, .capacity = 10};
+  const Problem problem(singles({6, 6, 4, 4}), topology, plain_cost(100),
+                        synced("static:1", topology));
+  const SlotItems items(problem);
+  const SlotPlaces places(problem);
+  std::vector<PackedSlot> slots(2);
+  slots[0] = {.groups = {group_of(items, {0}), group_of(items, {1})}, .time = 106};
+  slots[1] = {.groups = {group_of(items, {2}), group_of(items, {3})}, .time = 104};
+  std::int64_t work = 100;
+  const std::vector<PackedSlot> fewer = fewer_slots(items, places, slots, work);
+  EXPECT_EQ(fewer.size(), 1U);
+  EXPECT_EQ(total_time(fewer), 110);
+  EXPECT_LT(work, 100);
+  expect_whole(items, fewer);
+}
+
+// By time 3 joins 6, and of the others one finds no room. It fills the rank of 7.
+TEST(FewerSlots, WhatFindsNoRoomByTimeIsPackedTightly) {
+  const Topology topology{.ranks = 2, .capacity = 10};
+  const Problem problem(singles({7, 6, 3, 2, 2}), topology, plain_cost(100),
+                        synced("static:1", topology));
+  const SlotItems items(problem);
+  std::vector<PackedSlot> slots(2);
+  slots[0] = {.groups = {group_of(items, {0}), group_of(items, {1})}, .time = 107};
+  slots[1] = {.groups = {group_of(items, {2}), group_of(items, {3, 4})}, .time = 104};
+  std::int64_t work = 100;
+  const std::vector<PackedSlot> fewer = fewer_slots(items, SlotPlaces(problem), slots, work);
+  EXPECT_EQ(total_time(fewer), 110);
+  expect_whole(items, fewer);
+}
+
+TEST(FewerSlots, LoseNoItemAndAreNeverLonger) {
+  int num_shorter = 0;
+  for (std::uint64_t seed = 0; seed < num_instances(200); ++seed) {
+    Random random(seed);
+    const Topology topology{.ranks = static_cast<std::int32_t>(random.between(2, 12)),
+                            .capacity = 4096};
+    CostModel cost = cost_7b_h100();
+    cost.microbatch_ns = 2e8;
+    const Tokens longest = 4096 * std::min(4, topology.ranks);
+    std::vector<Tokens> lengths = long_tailed(random, 4 + random.below(40), 4096);
+    for (Tokens& length : lengths) length = std::min(length, longest);
+    const Problem problem(singles(lengths), topology, cost, synced("dynamic", topology));
+    const SlotItems items(problem);
+    const SlotPlaces places(problem);
+    std::int64_t work = 1000;
+    std::vector<PackedSlot> slots =
+        SlotBuilder(items, places).build(items.dearest(), {.limit = 1, .is_quick = true}, work);
+    places.settle(slots);
+    work = 10'000;
+    const std::vector<PackedSlot> fewer = fewer_slots(items, places, slots, work);
+    EXPECT_LE(total_time(fewer), total_time(slots));
+    num_shorter += total_time(fewer) < total_time(slots) ? 1 : 0;
+    std::size_t count = 0;
+    for (const PackedSlot& slot : fewer) {
+      EXPECT_FALSE(places.placed(slot).first.empty());
+      for (const PackedGroup& group : slot.groups) count += group.items.size();
+    }
+    EXPECT_EQ(count, lengths.size());
+  }
+  EXPECT_GT(num_shorter, 10);
+}
+
+// Groups of two, three and four ranks among ten start at multiples of their size.
+TEST(SlotPlaces, CountTheGroupsThatFitBesideOthers) {
+  const Topology topology{.ranks = 10, .capacity = 10};
+  const Problem problem(singles({5}), topology, cost_7b_h100(), synced("dynamic", topology));
+  const SlotItems items(problem);
+  const SlotPlaces places(problem);
+  ASSERT_FALSE(places.is_simple());
+  const auto sizes = problem.sizes();
+  const auto of_size = [&](std::int32_t size) {
+    return items.group_at(
+        static_cast<std::size_t>(std::find(sizes.begin(), sizes.end(), size) - sizes.begin()));
+  };
+  const PackedSlot slot{.groups = {of_size(5)}};
+  EXPECT_EQ(places.num_beside(slot, 1), 5);
+  EXPECT_EQ(places.num_beside(slot, 2), 2);
+  EXPECT_EQ(places.num_beside(slot, 5), 1);
+  EXPECT_EQ(places.num_beside({.groups = {of_size(8)}}, 2), 1);
+  EXPECT_EQ(places.num_beside({.groups = {of_size(8)}}, 4), 0);
+  EXPECT_EQ(places.num_beside({.groups = {of_size(10)}}, 1), 0);
 }
 
 TEST(TightSlots, ForesightLosesNoItemAndIsShorterOnAverage) {

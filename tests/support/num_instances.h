@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <vector>
 
 namespace isochron {
 
@@ -23,6 +24,17 @@ inline constexpr bool is_sampled = false;
 // How many questions a test asks the step planner.
 inline std::uint64_t num_asked(std::uint64_t standard) {
   return is_sampled ? (num_instances(standard) + 19) / 20 : num_instances(standard);
+}
+
+// The seeds of these questions, and of others that once were answered badly.
+inline std::vector<std::uint64_t> seeds_asked(std::uint64_t standard,
+                                              const std::vector<std::uint64_t>& others) {
+  std::vector<std::uint64_t> seeds;
+  for (std::uint64_t seed = 0; seed < num_asked(standard); ++seed) seeds.push_back(seed);
+  for (const std::uint64_t seed : others) {
+    if (seed >= num_asked(standard)) seeds.push_back(seed);
+  }
+  return seeds;
 }
 
 }  // namespace isochron

@@ -1,0 +1,105 @@
+// Questions whose answers answer another one, by hand.
+
+#include "isochron/plan/narrower_questions.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "tests/plan/drawn_bundles.h"
+#include "tests/plan/equal_counts.h"
+
+namespace isochron {
+namespace {
+
+std::vector<std::string> contexts_of(const Problem& problem) {
+  std::vector<std::string> contexts;
+  for (const NarrowerQuestion& question : narrower_questions(problem)) {
+    contexts.push_back(question.problem->options().context);
+  }
+  return contexts;
+}
+
+bool has(const std::vector<std::string>& contexts, const std::string& context) {
+  return std::count(contexts.begin(), contexts.end(), context) > 0;
+}
+
+TEST(NarrowerQuestions, PowersOfTwoAreOneWhereOtherSizesDivideTheRanks) {
+  EXPECT_TRUE(has(contexts_of(equal_counts("dynamic", {40, 40, 30}, 12)), "dynamic:powers"));
+  EXPECT_FALSE(has(contexts_of(equal_counts("dynamic", {40, 40, 30}, 8)), "dynamic:powers"));
+  EXPECT_FALSE(has(contexts_of(equal_counts("static:2", {40, 40, 30}, 12)), "dynamic:powers"));
+}
+
+// 550 tokens on 6 ranks of 100 take all of them, which powers of two include; 350 on 7 ranks with
+// at most 5 take four, and 450 five.
+TEST(NarrowerQuestions, HoldEverySequence) {
+  const auto capped = [](Tokens length) {
+    const Topology topology{.ranks = 7, .capacity = 100};
+    return contexts_of({singles({length, 20}), topology, plain_cost(10),
+                        resolved({.context = "dynamic:any", .max_context_size = 5}, topology)});
+  };
+  EXPECT_TRUE(has(contexts_of(equal_counts("dynamic", {550, 20}, 6)), "dynamic:powers"));
+  EXPECT_TRUE(has(capped(350), "dynamic"));
+  EXPECT_FALSE(has(capped(450), "dynamic"));
+}
+
+TEST(NarrowerQuestions, OnlySlowRanksOrEvenSlotsAskForGroupsOfOneSize) {
+  Topology topology{.ranks = 4, .capacity = 100};
+  const auto contexts = [&](Sync sync) {
+    return contexts_of({singles({40, 30, 20}), topology, plain_cost(10),
+                        resolved({.context = "dynamic", .sync = sync}, topology)});
+  };
+  EXPECT_FALSE(has(contexts(Sync::step), "static:2"));
+  EXPECT_TRUE(has(contexts(Sync::microbatch), "static:2"));
+  topology.rank_speed = {1, 0.5, 1, 1};
+  EXPECT_TRUE(has(contexts(Sync::step), "static:2"));
+}
+
+// Two prompts on two ranks: the whole ones run in one slot, in which their parts stand side by
+// side.
+TEST(NarrowerQuestions, WholePromptsAreAnsweredByTheirParts) {
+  const Drawn drawn = plain_bundles({{10, 20}, {30}});
+  const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+  const std::vector<NarrowerQuestion> questions = narrower_questions(problem);
+  const auto whole = std::find_if(questions.begin(), questions.end(),
+                                  [](const auto& each) { return !each.parts.empty(); });
+  ASSERT_NE(whole, questions.end());
+  ASSERT_EQ(whole->problem->num_items(), 2);
+  EXPECT_EQ(whole->problem->tokens(1, 0), 30);
+  const DraftSlots slots = whole->answer(problem, {{on(0, 1, {1}), on(1, 1, {0})}});
+  ASSERT_EQ(slots.size(), 1U);
+  EXPECT_EQ(slots[0][0].items, (std::vector<ItemId>{2}));
+  EXPECT_EQ(slots[0][1].items, (std::vector<ItemId>{0, 1}));
+}
+
+// Where counts are equal a rank that idles takes a part of what was whole, on the same ranks alone.
+TEST(NarrowerQuestions, PartsFillWhatIdles) {
+  Drawn drawn = plain_bundles({{10, 20}, {30}});
+  drawn.options.counts = Counts::equal;
+  const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+  const std::vector<NarrowerQuestion> questions = narrower_questions(problem);
+  const auto whole = std::find_if(questions.begin(), questions.end(),
+                                  [](const auto& each) { return !each.parts.empty(); });
+  ASSERT_NE(whole, questions.end());
+  const DraftSlots slots =
+      whole->answer(problem, {{on(0, 1, {0}), on(1, 1, {1})}, {on(0, 1, {}), on(1, 1, {})}});
+  ASSERT_EQ(slots.size(), 2U);
+  const std::int64_t num_parts =
+      std::count_if(slots[1].begin(), slots[1].end(),
+                    [](const DraftGroup& group) { return !group.items.empty(); });
+  EXPECT_EQ(num_parts, 1);
+}
+
+// What others fill with placeholders has none where counts are free.
+TEST(NarrowerQuestions, FreeCountsHaveNoPlaceholders) {
+  const Topology topology{.ranks = 2, .capacity = 100};
+  const Problem problem(singles({40}), topology, plain_cost(10), resolved({}, topology));
+  const std::vector<NarrowerQuestion> questions = narrower_questions(problem);
+  ASSERT_FALSE(questions.empty());
+  const DraftSlots slots = questions.front().answer(problem, {{on(0, 1, {0}), on(1, 1, {})}});
+  EXPECT_FALSE(has_placeholder(slots));
+}
+
+}  // namespace
+}  // namespace isochron
