@@ -82,20 +82,21 @@ class PartitionSearch {
   void find_start(std::int64_t num_trials) {
     if (!place_wide(bound_ + bound_ / 100)) return;
     if (level_ < 2) {
-      if (deal()) note();
-      if (level_ == 0) even_all(4 * num_trials);
+      const bool is_dealt = deal();
+      if (is_dealt) note();
+      if (is_dealt && level_ == 0) even_all(4 * num_trials);
       if (level_ == 1) try_tight_sets(num_trials);
       return;
     }
     std::int64_t work = 8 * num_trials;
     anneal_and_fill(num_trials / 3, work);
+    if (best_.empty()) return;
     Start best{.wide = wide_, .blocks = best_, .time = best_time_};
     for (const Nanoseconds limit : narrower_limits(table_, level_, best.wide)) {
-      if (!best.blocks.empty() && limit >= best.time) break;
-      if (!place_wide(limit)) continue;
+      if (limit >= best.time || !place_wide(limit)) break;
       best_.clear();
       anneal_and_fill(num_trials / 6, work);
-      if (best_.empty() || (!best.blocks.empty() && best_time_ >= best.time)) continue;
+      if (best_.empty() || best_time_ >= best.time) continue;
       best = {.wide = wide_, .blocks = best_, .time = best_time_};
     }
     wide_ = std::move(best.wide);
@@ -111,10 +112,9 @@ class PartitionSearch {
 
   void anneal_and_fill(std::int64_t num_trials, std::int64_t& work) {
     constexpr double hot = 0.05;
-    if (deal()) {
-      note();
-      anneal(num_trials, hot);
-    }
+    if (!deal()) return;
+    note();
+    anneal(num_trials, hot);
     fill_all(work);
   }
 
@@ -139,7 +139,7 @@ class PartitionSearch {
     const std::vector<BundleId> bundles = dealt_out();
     Nanoseconds low =
         std::max(bound_, *std::max_element(wide_.before.begin(), wide_.before.end())) - 1;
-    Nanoseconds high = best_.empty() ? low + low / 8 : best_time_;
+    Nanoseconds high = best_time_;
     const Nanoseconds near = std::max<Nanoseconds>(1, bound_ >> 10);
     while (high - low > near && work > 0) {
       const Nanoseconds time = low + (high - low) / 2;
