@@ -278,6 +278,25 @@ TEST(Bundles, BlocksAreAsWideAsGroupsAreCheap) {
   for (const DraftGroup& group : narrow->groups) EXPECT_LE(group.ranks.size, 2);
 }
 
+// Nodes of 8 ranks with slow links between them. By 1040 the first prompt needs 64 ranks and leaves
+// no more than 8 nodes to the others, which take 9200 of them; by 1053 it needs 32.
+TEST(Bundles, ALaterStepHasNarrowerGroups) {
+  std::vector<std::vector<Tokens>> prompts(37, {1020, 1020});
+  prompts[0] = std::vector<Tokens>(6, 1600);
+  Drawn drawn = plain_bundles(prompts);
+  drawn.topology = {.ranks = 128, .capacity = 16'384};
+  drawn.options = resolved({.context = "dynamic", .keep_groups = KeepGroups::rank}, drawn.topology);
+  drawn.cost.context = {{.kind = ContextKind::all_gather_kv,
+                         .bytes_per_token = 81,
+                         .links = {{.max_ranks = 8, .gb_per_s = 100'000, .latency_us = 0},
+                                   {.max_ranks = 128, .gb_per_s = 1000, .latency_us = 0}}}};
+  const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+  ASSERT_TRUE(has_nested_bundles(problem));
+  const auto found = search_partition(problem, 1030, 20'000);
+  ASSERT_TRUE(found);
+  EXPECT_LT(found->time, 1070);
+}
+
 TEST(Bundles, ThePartitionFindsNearlyTheBestPlaces) {
   double sum = 0;
   int count = 0;
