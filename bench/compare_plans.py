@@ -8,220 +8,48 @@ rival's included, is accepted by isochron/check. Exits 1 if a target is missed.
 """
 
 import argparse
-import dataclasses
-import json
 import math
 import pathlib
 import statistics
 import sys
-from typing import Optional
 
-from page import HERE, Page, Program, lognormal, read_groups, read_lengths
-
-FILES = {
-    "Mooncake": "mooncake_conversation.txt",
-    "Wikipedia": "wikipedia.txt",
-    "Azure": "azure_conversation.txt",
-}
-K = 1024
-ROWS = [  # ranks, capacity, sequences
-    (8, 16 * K, 64), (8, 16 * K, 256), (16, 16 * K, 256), (64, 16 * K, 1024), (64, 8 * K, 1024),
-    (256, 16 * K, 4096),
-]  # fmt: skip
-MOST_BATCHES = 20
-MIN_TIMES = 20  # of a median
-ARE_TIMES_JUDGED = True
+import plan_measures
+from page import Page, Program, lognormal, read_groups, read_lengths
+from plan_measures import (
+    FILES, ROWS, UNFELT, Aim, Bench, K, Measured, ask_rival, cost_model, cut, is_real, measure, ratio,
+)  # fmt: skip
 
 
-@dataclasses.dataclass
-class Aim:
-    """Upper limits; None: not stated."""
-
-    mean: Optional[float]
-    max: Optional[float]
-    ms: Optional[float]  # to 64 ranks
-    ms_large: Optional[float]  # beyond
-    share: Optional[float] = None  # of the step that the bound allows, for planning
+def aligned_aim(name, ranks, capacity, batches):
+    if name == "Wikipedia":
+        return Aim(1.0025, 1.005, 3, 12)
+    highest = 1.003 if (name, capacity) == ("Azure", 8 * K) else 1.001
+    return Aim(1.0002, highest, 2, 10) if is_real(name) else None
 
 
-# Where no time is stated, planning is not to be felt.
-UNFELT = Aim(None, None, None, None, share=0.01)
+def is_open(name, ranks, capacity):
+    return (name, ranks, capacity) == ("Mooncake", 64, 8 * K)
 
 
-@dataclasses.dataclass
-class Measured:
-    predicted: list
-    bounds: list
-    times_ms: list
-
-    @property
-    def ratios(self):
-        return [ours / bound for ours, bound in zip(self.predicted, self.bounds)]
-
-    @property
-    def ms(self):
-        return statistics.median(self.times_ms)
-
-    @property
-    def share(self):
-        return self.ms * 1e6 / statistics.mean(self.bounds)
-
-    def meets(self, aim, ranks):
-        def within(value, limit):
-            return limit is None or value <= limit
-
-        is_good = within(statistics.mean(self.ratios), aim.mean) and within(max(self.ratios), aim.max)
-        is_fast = within(self.ms, aim.ms if ranks <= 64 else aim.ms_large) and within(self.share, aim.share)
-        return is_good and (is_fast or not ARE_TIMES_JUDGED)
+def any_aim(name, ranks, capacity, batches):
+    if is_open(name, ranks, capacity):
+        return Aim(1.002, 1.01, 5, 30)
+    return Aim(None, 1.005, 5, 30) if is_real(name) else None
 
 
-def ratio(value):
-    return f"{value:.4f}"
+def fits(capacity, batches):
+    return all(length <= capacity for batch in batches for length in batch)
 
 
-def cost_model(name):
-    return json.loads((HERE / "cost" / f"{name}.json").read_text())
-
-
-def cut(lengths, ranks, capacity, count):
-    """Batches of consecutive lengths; what all ranks together cannot hold is left out."""
-    kept = [length for length in lengths if length <= ranks * capacity]
-    starts = range(0, len(kept) - count + 1, count)
-    return [kept[start : start + count] for start in starts][:MOST_BATCHES]
-
-
-def measure(planner, batches, question, groups=None):
-    """`question`: cost, ranks, capacity and options. One plan is made of every batch, some again
-    until there are times enough for a median."""
-    result = Measured([], [], [])
-    runs = math.ceil(MIN_TIMES / len(batches))
-    for index, batch in enumerate(batches):
-        extra = {"groups": groups[index]} if groups else {}
-        answer = planner.ask(verb="plan", lengths=batch, runs=runs, **extra, **question)
-        if answer["status"] not in ("optimal", "feasible"):
-            sys.exit(f"no plan: {answer['status']}, {answer['reason']}, {question['options']}")
-        result.predicted.append(answer["predicted_step_ns"])
-        result.bounds.append(answer["lower_bound_ns"])
-        result.times_ms += [time / 1e3 for time in answer["times_us"]]
-    return result
-
-
-@dataclasses.dataclass
-class Rival:
-    """Megatron's scheduler on the same batches."""
-
-    predicted: list  # None: it fails
-
-    def compare(self, ours):
-        """(cells, whether we are never behind and ahead on average)."""
-        pairs = [
-            (mine, theirs, bound)
-            for mine, theirs, bound in zip(ours.predicted, self.predicted, ours.bounds)
-            if theirs is not None
-        ]
-        failed = len(self.predicted) - len(pairs)
-        if not pairs:
-            return ["-", "-", f"fails on all {failed}"], True
-        ratios = [theirs / bound for _, theirs, bound in pairs]
-        num_behind = sum(mine > theirs for mine, theirs, _ in pairs)
-        is_ahead = sum(mine for mine, _, _ in pairs) < sum(theirs for _, theirs, _ in pairs)
-        note = f"behind on {num_behind}" + (f", it fails on {failed}" if failed else "")
-        cells = [ratio(statistics.mean(ratios)), ratio(max(ratios)), note]
-        return cells, num_behind == 0 and is_ahead
-
-
-def ask_rival(planner, batches, question):
-    answers = [planner.ask(verb="megatron", lengths=batch, **question) for batch in batches]
-    return Rival([answer.get("predicted_step_ns") for answer in answers])
-
-
-class Bench:
-    def __init__(self, planner, page, sources, rows):
-        self.planner = planner
-        self.page = page
-        self.sources = sources
-        self.rows = rows
-        self.cost = cost_model("7b_h100")
-
-    def question(self, ranks, capacity, options, **more):
-        return dict(cost=self.cost, ranks=ranks, capacity=capacity, options=options, **more)
-
-    def batches(self):
-        for name, lengths in self.sources.items():
-            for ranks, capacity, count in self.rows:
-                batches = cut(lengths, ranks, capacity, count)
-                if batches:
-                    yield name, ranks, capacity, count, batches
-
-    def table(self, title, text, *columns):
-        self.page.add()
-        self.page.add(f"## {title}")
-        self.page.add()
-        self.page.add(text)
-        self.page.table(
-            "lengths", "N / C / n", "batches", "over bound", "max", "median ms", "of step",
-            *columns,
-        )  # fmt: skip
-
-    def row(self, name, ranks, capacity, count, measured, *cells):
-        self.page.row(
-            name, f"{ranks} / {capacity // K}k / {count}", len(measured.predicted),
-            ratio(statistics.mean(measured.ratios)), ratio(max(measured.ratios)),
-            f"{measured.ms:.2f}", f"{measured.share:.2%}", *cells,
-        )  # fmt: skip
-
-    def mode(self, title, text, options, aim_of, never_slower_than=None, more=None, rival=True):
-        """Every row under the same options; the results by row."""
-        columns = ("Megatron", "max", "we are") if rival else ()
-        self.table(title, text, *columns, "target")
-        results = {}
-        for name, ranks, capacity, count, batches in self.batches():
-            question = self.question(ranks, capacity, options, **(more or {}))
-            ours = measure(self.planner, batches, question)
-            results[name, ranks, capacity, count] = ours
-            aim = aim_of(name, ranks, capacity, batches)
-            is_met = aim is None or ours.meets(aim, ranks)
-            cells = []
-            if rival:
-                cells, is_ahead = ask_rival(self.planner, batches, question).compare(ours)
-                is_met = is_met and is_ahead
-            if never_slower_than:
-                seeds = never_slower_than[name, ranks, capacity, count].predicted
-                is_met = is_met and all(a <= b for a, b in zip(ours.predicted, seeds))
-            has_target = aim is not None or rival or never_slower_than
-            verdict = self.page.judge(is_met) if has_target else "-"
-            self.row(name, ranks, capacity, count, ours, *cells, verdict)
-        return results
-
-    def overall(self, what, results, limit):
-        """Over all rows: the mean of their means."""
-        if not results:
-            return
-        mean = statistics.mean(statistics.mean(measured.ratios) for measured in results)
-        verdict = self.page.judge(mean <= limit)
-        self.page.add()
-        self.page.add(f"{what}, over all rows: {ratio(mean)}, target {limit}: {verdict}")
-
-
-def is_real(name):
-    return name in FILES
+def slots_aim(name, ranks, capacity, batches):
+    if not is_real(name):
+        return None
+    if fits(capacity, batches):
+        return Aim(1.0005, 1.002, 5, 20)
+    return Aim(1.02, 1.04, 20, 50)
 
 
 def step(bench, _):
-    def aligned_aim(name, ranks, capacity, batches):
-        if name == "Wikipedia":
-            return Aim(1.0025, 1.005, 3, 12)
-        highest = 1.003 if (name, capacity) == ("Azure", 8 * K) else 1.001
-        return Aim(1.0002, highest, 2, 10) if is_real(name) else None
-
-    def is_open(name, ranks, capacity):
-        return (name, ranks, capacity) == ("Mooncake", 64, 8 * K)
-
-    def any_aim(name, ranks, capacity, batches):
-        if is_open(name, ranks, capacity):
-            return Aim(1.002, 1.01, 5, 30)
-        return Aim(None, 1.005, 5, 30) if is_real(name) else None
-
     aligned = bench.mode(
         "Step, aligned groups",
         "Targets: Mooncake, Azure 1.0002 (1.001; Azure 64 / 8k 1.003) in 2 ms, 10 at 256 ranks; Wikipedia "
@@ -241,23 +69,13 @@ def step(bench, _):
 
 
 def microbatch(bench, _):
-    def fits(capacity, batches):
-        return all(length <= capacity for batch in batches for length in batch)
-
-    def aim(name, ranks, capacity, batches):
-        if not is_real(name):
-            return None
-        if fits(capacity, batches):
-            return Aim(1.0005, 1.002, 5, 20)
-        return Aim(1.02, 1.04, 20, 50)
-
     aligned = None
     for title, context in [("aligned groups", "dynamic"), ("groups of any size", "dynamic:any")]:
         results = bench.mode(
             f"Microbatch, {title}",
             "Targets: where every sequence fits one rank 1.0005 (1.002) in 5 ms, 20 at 256 ranks; else 1.02 "
             "(1.04) in 20, 50 ms; never behind Megatron, ahead on average; any size never slower than aligned.",
-            {"context": context, "sync": "microbatch"}, aim, never_slower_than=aligned,
+            {"context": context, "sync": "microbatch"}, slots_aim, never_slower_than=aligned,
         )  # fmt: skip
         aligned = results
         mixed = [
@@ -291,16 +109,11 @@ def numbered(names):
     return [numbers.setdefault(name, len(numbers)) for name in names]
 
 
-def kept_groups(bench, folder):
+def answers_of(folder):
+    """All 64 answers of each prompt, and the first 8: lengths with the group of each."""
     path = folder / "alpaca_eval_groups.csv"
     if not path.exists():
-        return
-    bench.table(
-        "Step, prompt groups kept on ranks",
-        "alpaca_eval_groups.csv: all 64 answers of a prompt, or the first 8. Targets: 1.002 (1.005) in 5 ms, "
-        "20 at 256 ranks.",
-        "target",
-    )
+        return []
     rows = list(zip(read_lengths(path), read_groups(path)))
     seen = {}
     first_8 = []
@@ -308,24 +121,40 @@ def kept_groups(bench, folder):
         seen[group] = seen.get(group, 0) + 1
         if seen[group] <= 8:
             first_8.append((length, group))
-    answers = [("64 answers", rows), ("8 answers", first_8)]
+    return [("64 answers", rows), ("8 answers", first_8)]
 
-    def measured(source, ranks, capacity, count, options, **more):
-        starts = range(0, len(source) - count + 1, count)
-        batches = [source[start : start + count] for start in starts][:MOST_BATCHES]
-        return batches and measure(
-            bench.planner,
-            [[length for length, _ in batch] for batch in batches],
-            bench.question(ranks, capacity, {"context": "dynamic", "keep_groups": "rank", **options}, **more),
-            [numbered(group for _, group in batch) for batch in batches],
-        )
 
+def measure_kept(bench, source, ranks, capacity, count, options, **more):
+    starts = range(0, len(source) - count + 1, count)
+    batches = [source[start : start + count] for start in starts][: plan_measures.MOST_BATCHES]
+    return batches and measure(
+        bench.planner,
+        [[length for length, _ in batch] for batch in batches],
+        bench.question(ranks, capacity, {"context": "dynamic", "keep_groups": "rank", **options}, **more),
+        [numbered(group for _, group in batch) for batch in batches],
+    )
+
+
+KEPT_AIM = Aim(1.002, 1.005, 5, 20)
+
+
+def kept_groups(bench, folder):
+    answers = answers_of(folder)
+    if not answers:
+        return
+    bench.table(
+        "Step, prompt groups kept on ranks",
+        "alpaca_eval_groups.csv: all 64 answers of a prompt, or the first 8. Targets: 1.002 (1.005) in 5 ms, "
+        "20 at 256 ranks.",
+        "target",
+    )
     for name, source in answers:
         for ranks, capacity, count in bench.rows:
-            ours = capacity == 16 * K and measured(source, ranks, capacity, count, {})
+            ours = capacity == 16 * K and measure_kept(bench, source, ranks, capacity, count, {})
             if ours:
-                is_met = ours.meets(Aim(1.002, 1.005, 5, 20), ranks)
-                bench.row(name, ranks, capacity, count, ours, bench.page.judge(is_met))
+                bench.row(
+                    name, ranks, capacity, count, ours, bench.page.judge(ours.meets(KEPT_AIM, ranks))
+                )
     bench.table(
         "Prompt groups kept on ranks in other modes",
         "The same batches. The bound of any size does not see which groups share ranks. Target: 1 % of the step.",
@@ -339,7 +168,7 @@ def kept_groups(bench, folder):
     for mode, options, more in modes:
         for name, source in answers:
             for ranks, capacity, count in [(16, 16 * K, 256), (64, 16 * K, 1024)]:
-                ours = measured(source, ranks, capacity, count, options, **more)
+                ours = measure_kept(bench, source, ranks, capacity, count, options, **more)
                 verdict = bench.page.judge(ours.meets(UNFELT, ranks))
                 bench.row(name, ranks, capacity, count, ours, mode, verdict)
 
@@ -406,6 +235,74 @@ def prime_ranks(bench, _):
                 bench.row(name, ranks, capacity, count, ours, sync, *cells, verdict)
 
 
+def two_exchanges(bench, folder):
+    """A built-in cost model, whose groups gather keys or exchange heads."""
+    bench.table(
+        "Costs of Qwen3-8B on H100, two exchanges",
+        "The built-in model qwen3-8b_h100. Targets as above.", "mode", "target",
+    )  # fmt: skip
+    modes = [
+        ("step", {"context": "dynamic"}, aligned_aim), ("step, any size", {"context": "dynamic:any"}, any_aim),
+        ("microbatch", {"context": "dynamic", "sync": "microbatch"}, slots_aim),
+        ("microbatch, any size", {"context": "dynamic:any", "sync": "microbatch"}, slots_aim),
+        ("4 stages", {"context": "dynamic"}, None),
+    ]  # fmt: skip
+    rows = [(16, 16 * K, 256), (64, 16 * K, 1024)]
+    more = {"cost": "qwen3-8b_h100"}
+    for mode, options, aim_of in modes:
+        for name, lengths in bench.sources.items():
+            for ranks, capacity, count in rows:
+                batches = cut(lengths, ranks, capacity, count)
+                if not batches:
+                    continue
+                stages = {"stages": 4} if mode == "4 stages" else {}
+                ours = measure(bench.planner, batches, bench.question(ranks, capacity, options, **stages, **more))
+                aim = aim_of(name, ranks, capacity, batches) if aim_of else UNFELT
+                verdict = bench.page.judge(ours.meets(aim, ranks)) if aim else "-"
+                bench.row(name, ranks, capacity, count, ours, mode, verdict)
+    for name, source in answers_of(folder):
+        for ranks, capacity, count in rows:
+            ours = measure_kept(bench, source, ranks, capacity, count, {}, **more)
+            verdict = bench.page.judge(ours.meets(KEPT_AIM, ranks))
+            bench.row(name, ranks, capacity, count, ours, "step, kept on ranks", verdict)
+
+
+def every_mode(bench, _):
+    """All that can be asked for together, on a number of ranks whose groups do not nest."""
+    ranks, capacity, count = 12, 16 * K, 256
+    bench.table(
+        "Every mode on 12 ranks",
+        "At most 4 batches. Prompts are 4 consecutive lengths; whole ones in a micro-batch have lengths of up to "
+        "20,000. Target: 1 % of the step.",
+        "context", "sync", "stages", "policy", "target",
+    )  # fmt: skip
+    policies = [
+        ("-", {}), ("equal counts", {"counts": "equal"}), ("kept on ranks", {"keep_groups": "rank"}),
+        ("in one micro-batch", {"keep_groups": "microbatch"}), ("tensor parallel 2", {"tensor_parallel": 2}),
+    ]  # fmt: skip
+    for context in ("dynamic", "dynamic:any"):
+        for sync in ("step", "microbatch"):
+            for stages, virtual in ((1, 1), (4, 1), (4, 2)):
+                for policy, options in policies:
+                    if policy == "equal counts" and (sync == "microbatch" or stages > 1):
+                        continue  # the same as without
+                    for name, lengths in bench.sources.items():
+                        longest = 20_000 if policy == "in one micro-batch" else ranks * capacity * 7 // 8
+                        batches = cut([min(length, longest) for length in lengths], ranks, capacity, count)[:4]
+                        if not batches:
+                            continue
+                        has_prompts = "keep_groups" in options
+                        prompts = [[place // 4 for place in range(count)]] * len(batches)
+                        asked = {"context": context, "sync": sync, **options}
+                        question = bench.question(ranks, capacity, asked, stages=stages, virtual=virtual)
+                        ours = measure(bench.planner, batches, question, prompts if has_prompts else None)
+                        shape = f"{stages}, {virtual} virtual" if virtual > 1 else stages
+                        verdict = bench.page.judge(ours.meets(UNFELT, ranks))
+                        bench.row(
+                            name, ranks, capacity, count, ours, context, sync, shape, policy, verdict
+                        )
+
+
 def tiny(bench, _):
     bench.table(
         "10 sequences on 8 ranks",
@@ -455,7 +352,7 @@ def flexsp(bench, _):
     page = bench.page
     if "Wikipedia" not in bench.sources:
         return
-    lengths, num_batches = bench.sources["Wikipedia"], 2 * MOST_BATCHES
+    lengths, num_batches = bench.sources["Wikipedia"], 2 * plan_measures.MOST_BATCHES
     page.add()
     page.add("## FlexSP's setting")
     page.add()
@@ -511,8 +408,8 @@ def flexsp(bench, _):
 
 PARTS = {  # questions, in the order of the page; asked with the folder of length files
     "step": step, "microbatch": microbatch, "static": one_rank_a_sequence, "kept_groups": kept_groups,
-    "long_tails": long_tails, "modes": other_modes, "primes": prime_ranks, "tiny": tiny, "large": large,
-    "flexsp": flexsp,
+    "long_tails": long_tails, "modes": other_modes, "primes": prime_ranks, "two_exchanges": two_exchanges,
+    "every_mode": every_mode, "tiny": tiny, "large": large, "flexsp": flexsp,
 }  # fmt: skip
 
 
@@ -526,8 +423,8 @@ def main():
     is_quick = arguments.quick
     is_written = not is_quick and not arguments.only
     if is_quick:
-        global MOST_BATCHES, MIN_TIMES, ARE_TIMES_JUDGED
-        MOST_BATCHES, MIN_TIMES, ARE_TIMES_JUDGED = 2, 1, False
+        plan_measures.MOST_BATCHES, plan_measures.MIN_TIMES = 2, 1
+        plan_measures.ARE_TIMES_JUDGED = False
 
     folder = pathlib.Path(arguments.lengths)
     sources = {
@@ -539,7 +436,7 @@ def main():
         sources = {"lognormal": lognormal(20_480, 7.0, 1.2, 120_000, 0)}
     page = Page()
     page.head("Step plans beside Megatron's scheduler", is_quick=not is_written)
-    page.add("- cost model 7b_h100; processor time of one thread with the bound, median of at least 20 runs")
+    page.add("- cost model 7b_h100 unless another is named; processor time of one thread with the bound, median of at least 20 runs")
     page.add("- of step: that time over the step that the bound allows")
     page.add("- N ranks, C tokens a rank, n sequences; batches of consecutive lengths, at most 20 a row")
     page.add("- Megatron: the packing-aware scheduler of its development branch, lengths padded as groups need")

@@ -4,9 +4,9 @@
 //    "options": {..}, "lengths": [..], "groups": [..], "runs": 1}
 //   {"verb": "megatron", ..}    the same batch by Megatron's scheduler, with padded lengths
 //
-// `groups` may be missing; they are numbers by first occurrence. `times_us` is the processor time
-// of every run. No answer counts unless the independent checker accepts it. compare_plans.py asks
-// the questions.
+// `cost` may be the name of a built-in model. `groups` may be missing; they are numbers by first
+// occurrence. `times_us` is the processor time of every run. No answer counts unless the
+// independent checker accepts it. compare_plans.py asks the questions.
 
 #include <algorithm>
 #include <cstdio>
@@ -61,7 +61,8 @@ Question question_of(const Json& asked) {
   pipeline.stages = static_cast<std::int32_t>(integer_in(asked, "stages", 1));
   pipeline.virtual_ = static_cast<std::int32_t>(integer_in(asked, "virtual", 1));
   if (pipeline.virtual_ > 1) pipeline.group = pipeline.stages;
-  question.cost = cost_from_json(member(asked, where, "cost"));
+  const Json& cost = member(asked, where, "cost");
+  question.cost = cost.is_string() ? cost_preset(cost.get<std::string>()) : cost_from_json(cost);
   question.options = options_from_json<PlanOptions>(member(asked, where, "options"), where);
   question.runs = integer_in(asked, "runs", 1);
   return question;

@@ -190,4 +190,8 @@ Nanoseconds microbatch_cost(const CostModel& model) { return std::llround(model.
 
 Nanoseconds link_latency(const ContextLink& link) { return std::llround(link.latency_us * 1000); }
 
+double token_traffic(const ContextCost& context, const ContextLink& link, std::int64_t size) {
+  return traffic(context, link, 1, static_cast<double>(size));
+}
+
 }  // namespace isochron

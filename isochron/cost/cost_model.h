@@ -117,4 +117,8 @@ struct RankRange {
 [[nodiscard]] Nanoseconds microbatch_cost(const CostModel& model);
 [[nodiscard]] Nanoseconds link_latency(const ContextLink& link);
 
+// What a token of a sequence costs for traffic in a group of `size` ranks on a link, nanoseconds.
+[[nodiscard]] double token_traffic(const ContextCost& context, const ContextLink& link,
+                                   std::int64_t size);
+
 }  // namespace isochron

@@ -2,7 +2,8 @@
 //
 // A state is a list of micro-batches, each with its ranks, in the order in which ranks run them;
 // slots follow from the order. A change moves a bundle into another micro-batch or a fresh one,
-// exchanges two, gives a micro-batch other ranks, or moves it in the order.
+// exchanges two, gives a micro-batch other ranks, or moves it in the order; an item of a bundle
+// changes its micro-batch on the same ranks.
 
 #include "isochron/plan/anneal.h"
 
@@ -131,13 +132,40 @@ class Annealing {
     return true;
   }
 
+  // Puts an item into another micro-batch on the same ranks that has room, or into a fresh one.
+  bool move_part(Draft& draft) {
+    const std::size_t from = pick(draft.groups.size());
+    const RankRange ranks = draft.groups[from].ranks;
+    const std::size_t place = pick(draft.groups[from].items.size());
+    const ItemId item = draft.groups[from].items[place];
+    std::vector<std::size_t> homes;
+    for (std::size_t g = 0; g < draft.groups.size(); ++g) {
+      if (g != from && draft.groups[g].ranks == ranks && has_room(draft.groups[g], item)) {
+        homes.push_back(g);
+      }
+    }
+    if (homes.empty() && draft.groups[from].items.size() == 1) return false;
+    const std::size_t home = pick(homes.size() + 1);
+    draft.groups[from].items.erase(draft.groups[from].items.begin() +
+                                   static_cast<std::ptrdiff_t>(place));
+    if (home < homes.size()) {
+      draft.groups[homes[home]].items.push_back(item);
+      return true;
+    }
+    const std::size_t at = pick(draft.groups.size() + 1);
+    draft.groups.insert(draft.groups.begin() + static_cast<std::ptrdiff_t>(at),
+                        {.ranks = ranks, .items = {item}});
+    return true;
+  }
+
   static void drop_empty(Draft& draft) {
     std::erase_if(draft.groups, [](const DraftGroup& group) { return group.items.empty(); });
   }
 
   bool change(Draft& draft) {
     const std::size_t count = draft.groups.size();
-    switch (random_.below(6)) {
+    const bool has_parts = problem_.num_bundles() < problem_.num_items();
+    switch (random_.below(has_parts ? 7 : 6)) {
       case 0: {  // a bundle into another micro-batch
         const auto bundle =
             static_cast<BundleId>(pick(static_cast<std::size_t>(problem_.num_bundles())));
@@ -201,6 +229,9 @@ class Annealing {
         }
         break;
       }
+      case 6:
+        if (!move_part(draft)) return false;
+        break;
       default: {  // another place in the order
         const std::size_t from = pick(count);
         const std::size_t to = pick(count);
@@ -222,6 +253,12 @@ class Annealing {
 };
 
 }  // namespace
+
+bool is_annealed(const Problem& problem) {
+  constexpr std::int32_t max_items = 24;
+  constexpr std::int32_t max_ranks_here = 64;
+  return problem.num_items() <= max_items && problem.num_ranks() <= max_ranks_here;
+}
 
 DraftSlots anneal(const Problem& problem, const DraftSlots& slots, Nanoseconds bound, double heat,
                   std::int64_t num_trials, const DraftTime& time) {

@@ -91,6 +91,15 @@ Nanoseconds pass_time(const Problem& problem, Nanoseconds time) {
   return split_cost(time, problem.model().forward_share).forward;
 }
 
+Nanoseconds pass_bound(const Problem& problem, Nanoseconds bound) {
+  const bool is_of_pass = problem.topology().pipeline.stages > 1;
+  if (problem.options().pass == Pass::train || is_of_pass) return bound;
+  // Every micro-batch rounds its forward part once, down by half a nanosecond at most.
+  const double forward = problem.model().forward_share * static_cast<double>(bound);
+  const double rounding = 1 + 0.5 * problem.num_items() + forward * 1e-12;
+  return std::max<Nanoseconds>(0, static_cast<Nanoseconds>(forward - rounding));
+}
+
 std::vector<std::int32_t> groups_by_rank(const Problem& problem,
                                          const std::vector<DraftGroup>& slot) {
   std::vector<std::int32_t> group_of(static_cast<std::size_t>(problem.num_ranks()), -1);
@@ -117,8 +126,8 @@ DraftSlots slots_of(const Problem& problem, const Draft& draft) {
   return slots;
 }
 
-bool has_one_price(const Problem& problem) {
-  for (const std::int32_t size : problem.sizes()) {
+bool has_one_price(const Problem& problem, std::span<const std::int32_t> sizes) {
+  for (const std::int32_t size : sizes) {
     const PriceId price = problem.cheapest_price(size);
     for (std::int32_t first = 0; first + size <= problem.num_ranks();
          first += problem.first_step(size)) {

@@ -16,8 +16,8 @@ using DraftSlots = std::vector<std::vector<DraftGroup>>;
 // members have run what comes before.
 [[nodiscard]] DraftSlots slots_of(const Problem& problem, const Draft& draft);
 
-// Whether groups of a size cost the same wherever they stand, but for slow ranks.
-[[nodiscard]] bool has_one_price(const Problem& problem);
+// Whether groups of each of these sizes cost the same wherever they stand, but for slow ranks.
+[[nodiscard]] bool has_one_price(const Problem& problem, std::span<const std::int32_t> sizes);
 
 // Items in micro-batches of groups of `size`: each, in this order, in the first that has room.
 [[nodiscard]] std::vector<std::vector<ItemId>> first_fit(const Problem& problem, std::int32_t size,
@@ -35,6 +35,10 @@ using DraftSlots = std::vector<std::vector<DraftGroup>>;
 
 // What a training step takes in the pass that is asked for.
 [[nodiscard]] Nanoseconds pass_time(const Problem& problem, Nanoseconds time);
+
+// A bound on the training step as one in the pass that is asked for. Those of several stages are of
+// the pass already.
+[[nodiscard]] Nanoseconds pass_bound(const Problem& problem, Nanoseconds bound);
 
 // What the simulator says of a step of one stage: in the pass and with the waiting that is asked
 // for. Forward passes round every micro-batch, so they may order two steps otherwise.

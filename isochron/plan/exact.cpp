@@ -31,7 +31,8 @@ constexpr std::int32_t max_items = 10;
 bool is_plain(const Problem& problem) { return problem.num_items() == problem.num_bundles(); }
 
 bool is_small(const Problem& problem) {
-  return problem.num_bundles() <= max_items && !problem.has_speeds() && has_one_price(problem);
+  return problem.num_bundles() <= max_items && !problem.has_speeds() &&
+         has_one_price(problem, problem.sizes());
 }
 
 // The same of bundles that have several items, but for the bins: as many as their tokens fill.
@@ -124,7 +125,7 @@ std::optional<ExactStep> find_exact_step(const Problem& problem) {
                std::has_single_bit(static_cast<std::uint32_t>(size / sizes.front()));
       });
   // Exchanges are chosen by micro-batch, which bundles do not know.
-  const bool is_priced = is_plain(problem) || problem.model().context.size() <= 1;
+  const bool is_priced = is_plain(problem) || problem.order().has_one_exchange;
   if (!is_small(problem) || !is_nested || !is_priced) return std::nullopt;
   const Set all = (Set{1} << problem.num_bundles()) - 1;
   std::vector<Level> levels;

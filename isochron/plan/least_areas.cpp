@@ -1,7 +1,9 @@
-// Every bundle takes least in its smallest group, if links are ordered. So the sum of these is
-// close to what all ranks have, and few bundles have to be asked about another size.
+// Every bundle takes least in its smallest group, or little more. So the sum of these is close to
+// what all ranks have, and few bundles have to be asked about another size.
 
 #include "isochron/plan/least_areas.h"
+
+#include <algorithm>
 
 namespace isochron {
 
@@ -15,10 +17,15 @@ double area_of(const Problem& problem, std::int32_t size, BundleId bundle) {
 
 LeastAreas::LeastAreas(const Problem& problem)
     : problem_(problem), least_(static_cast<std::size_t>(problem.num_bundles()), 0) {
-  if (!problem.has_ordered_links()) return;
+  const auto sizes = problem.sizes();
   for (std::size_t i = 0; i < least_.size(); ++i) {
     const auto bundle = static_cast<BundleId>(i);
-    least_[i] = area_of(problem, problem.sizes()[problem.smallest_place(bundle)], bundle);
+    std::size_t place = problem.smallest_place(bundle);
+    least_[i] = area_of(problem, sizes[place], bundle);
+    while (!problem.grows_from(sizes[place]) && ++place < sizes.size()) {
+      if (!problem.fits(sizes[place], bundle)) continue;
+      least_[i] = std::min(least_[i], area_of(problem, sizes[place], bundle));
+    }
     sum_ += least_[i];
   }
 }

@@ -17,7 +17,7 @@ class LeastAreas {
 
  private:
   const Problem& problem_;
-  std::vector<double> least_;  // of each bundle; 0: not known
+  std::vector<double> least_;  // of each bundle
   double sum_ = 0;
 };
 

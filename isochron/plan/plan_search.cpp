@@ -16,12 +16,12 @@
 #include "isochron/plan/equal_search.h"
 #include "isochron/plan/exact.h"
 #include "isochron/plan/full_slots.h"
-#include "isochron/plan/least_areas.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
 #include "isochron/plan/pipelines/pipeline_search.h"
 #include "isochron/plan/plan_memory.h"
 #include "isochron/plan/plan_slots.h"
 #include "isochron/plan/related_problems.h"
+#include "isochron/plan/second_look.h"
 #include "isochron/plan/slots/paced_slots.h"
 #include "isochron/plan/slots/slot_search.h"
 #include "isochron/plan/steps/nested_step.h"
@@ -35,16 +35,6 @@ namespace {
 DraftSlots earlier_of(const Problem& problem, DraftSlots first, DraftSlots second) {
   if (predicted_time(problem, second) < predicted_time(problem, first)) return second;
   return first;
-}
-
-// A bound of the training pass as one of the pass at hand.
-Nanoseconds bound_of_pass(const StepPlan& plan, const Problem& problem, Nanoseconds bound) {
-  // Those of several stages are of the pass already.
-  if (plan.options.pass == Pass::train || plan.topology.pipeline.stages > 1) return bound;
-  // Every micro-batch rounds its forward part once, down by half a nanosecond at most.
-  const double forward = plan.cost.forward_share * static_cast<double>(bound);
-  const double rounding = 1 + 0.5 * problem.num_items() + forward * 1e-12;
-  return std::max<Nanoseconds>(0, static_cast<Nanoseconds>(forward - rounding));
 }
 
 Draft search_nested_step(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
@@ -105,16 +95,10 @@ Nanoseconds least_equal_step(const Problem& problem) {
   return kept_bound(problem, block_bound(problem, low));
 }
 
-bool is_polished(const Problem& problem) {
-  constexpr std::int32_t max_items = 24;
-  constexpr std::int32_t max_ranks_here = 64;
-  return problem.num_items() <= max_items && problem.num_ranks() <= max_ranks_here;
-}
-
 // Few items are worth a second look: annealing finds what the searches, made for many, miss.
 DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slots,
                     std::int64_t effort, Nanoseconds bound) {
-  if (!is_polished(problem)) return slots;
+  if (!is_annealed(problem)) return slots;
   const PlanOptions& options = plan.options;
   const PipelineShape& shape = plan.topology.pipeline;
   const std::int32_t multiple = shape.virtual_ > 1 ? shape.group : 1;
@@ -181,7 +165,7 @@ DraftSlots search_aligned(const StepPlan& plan, const Problem& aligned, Nanoseco
   }
   return polished(same, aligned,
                   exact ? std::move(exact->slots) : search_synced(same, aligned, bound, effort),
-                  effort, bound_of_pass(same, aligned, bound));
+                  effort, pass_bound(aligned, bound));
 }
 
 // A step in which all ranks wait for each other after every slot.
@@ -248,7 +232,8 @@ std::int64_t effort_of_step(const Problem& problem, Nanoseconds bound) {
   const bool has_choice =
       problem.sizes().size() > 1 && problem.options().keep_groups == KeepGroups::none;
   if (!has_choice) return std::numeric_limits<std::int64_t>::max();
-  return bound / (problem.num_items() <= 256 ? 20'000 : 12'000);
+  constexpr std::int64_t least = 2000;  // less than what it takes to begin
+  return std::max<std::int64_t>(least, bound / (problem.num_items() <= 256 ? 20'000 : 12'000));
 }
 
 DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t effort,
@@ -314,29 +299,11 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
     same.options = aligned->options();
     const Nanoseconds aim = least_equal_step(*aligned);
     DraftSlots nested = polished(same, *aligned, search_equal_step(*aligned, aim, effort), effort,
-                                 bound_of_pass(plan, problem, aim));
+                                 pass_bound(problem, aim));
     slots = earlier_of(problem, std::move(slots), std::move(nested));
   }
   bound = kept_bound(problem, bound, step_time(problem, slots));
   return slots;
-}
-
-bool has_one_size(const DraftSlots& slots, std::int32_t size) {
-  return std::all_of(slots.begin(), slots.end(), [&](const std::vector<DraftGroup>& slot) {
-    return std::all_of(slot.begin(), slot.end(),
-                       [&](const DraftGroup& group) { return group.ranks.size == size; });
-  });
-}
-
-// Whether static sizes are worth a search of their own beside that of groups of any size. In
-// pipelines annealing gets further on few sequences; in steps with free counts, and for bundles
-// in slots, the whole effort does, and no static size is ever the faster one.
-bool are_static_sizes_tried(const StepPlan& plan, const Problem& problem) {
-  const PlanOptions& options = plan.options;
-  if (context_mode(options.context).kind == ContextMode::Kind::fixed) return false;
-  if (plan.topology.pipeline.stages > 1) return is_polished(problem);
-  if (options.sync == Sync::microbatch) return options.keep_groups == KeepGroups::rank;
-  return options.counts == Counts::free && options.keep_groups == KeepGroups::none;
 }
 
 // What the search finds, without placeholders where they are not wanted and can be avoided.
@@ -348,60 +315,17 @@ DraftSlots search_full(const StepPlan& plan, const Problem& problem, std::int64_
   return full ? *std::move(full) : slots;
 }
 
-// What the search finds, polished.
+// What the search finds, polished, and what narrower questions find where that is faster.
 DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t effort,
                       Nanoseconds& bound) {
-  DraftSlots best = search_full(plan, problem, effort, bound);
-  best = polished(plan, problem, std::move(best), effort, bound_of_pass(plan, problem, bound));
-  if (!are_static_sizes_tried(plan, problem)) return best;
-  const bool is_pipeline = plan.topology.pipeline.stages > 1;
-  StepPlan trial = plan;
-  const auto score = [&](const DraftSlots& slots) {
-    set_slots(problem, slots, trial);
-    set_prediction(trial);
-    return std::pair(memory_excess(trial), trial.predicted_step_ns);
+  const auto search_polished = [](const StepPlan& same, const Problem& question,
+                                  std::int64_t effort_here, Nanoseconds& bound_here) {
+    DraftSlots slots = search_full(same, question, effort_here, bound_here);
+    return polished(same, question, std::move(slots), effort_here,
+                    pass_bound(question, bound_here));
   };
-  const bool is_synced = plan.options.sync == Sync::microbatch;
-  const Nanoseconds time = is_pipeline ? 0
-                           : is_synced ? slots_time(problem, best)
-                                       : step_time(problem, best);
-  auto least =
-      std::pair<std::int64_t, Nanoseconds>(-1, 0);  // the score of the best, once asked for
-  // Nothing that the bound allows is faster than what there is.
-  const auto is_beaten = [&](Nanoseconds bound_here) {
-    if (least.first < 0) least = score(best);
-    return least.first == 0 && least.second <= bound_of_pass(plan, problem, bound_here);
-  };
-  const auto is_near = [&](Nanoseconds bound_here) {
-    return time <= bound_here + (bound_here >> 13);
-  };
-  const bool has_limit = plan.options.max_activation_bytes > 0;
-  const LeastAreas areas(problem);
-  for (const std::int32_t size : problem.sizes()) {
-    if (!holds_all(problem, size)) continue;
-    const bool is_free = !is_pipeline && !has_limit;
-    // The search has been there: cells alone are where it begins. Annealing goes its own way, and
-    // so does a search that is far from its bound.
-    const bool is_searched = is_free && !is_polished(problem) && size == problem.sizes().front() &&
-                             has_one_size(best, size);
-    if (is_searched && is_near(bound)) continue;
-    if (is_free && areas.exceed(size, time)) continue;
-    const auto fixed = with_static_size(problem, size);
-    if (fixed == nullptr) continue;
-    Nanoseconds fixed_bound =
-        is_pipeline ? pipeline_bound(*fixed, rank_room_of(*fixed)) : step_bound(*fixed);
-    if (is_beaten(fixed_bound) || (is_searched && is_near(fixed_bound))) continue;
-    StepPlan same = plan;
-    same.options = fixed->options();
-    DraftSlots slots = search_full(same, *fixed, effort, fixed_bound);
-    slots =
-        polished(same, *fixed, std::move(slots), effort, bound_of_pass(plan, *fixed, fixed_bound));
-    if (const auto found = score(slots); found < least) {
-      least = found;
-      best = std::move(slots);
-    }
-  }
-  return best;
+  DraftSlots slots = search_polished(plan, problem, effort, bound);
+  return second_look(plan, problem, std::move(slots), bound, effort, search_polished);
 }
 
 }  // namespace
@@ -420,7 +344,7 @@ FoundSlots search_plan(const StepPlan& plan, const Problem& problem, std::int64_
     if (memory_excess(unlimited) == 0) return found;
   }
   found.slots = best_slots(plan, problem, effort, found.bound);
-  found.bound = bound_of_pass(plan, problem, found.bound);
+  found.bound = pass_bound(problem, found.bound);
   return found;
 }
 

@@ -1,8 +1,9 @@
 #include "isochron/plan/plan_slots.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "isochron/simulate/simulate.h"
+#include "isochron/simulate/step_totals.h"
 
 namespace isochron {
 
@@ -49,16 +50,16 @@ void set_slots(const Problem& problem, const DraftSlots& slots, StepPlan& plan) 
 }
 
 void set_prediction(StepPlan& plan) {
-  const Timeline timeline = simulate(plan);
-  plan.predicted_step_ns = timeline.step_ns;
-  plan.peak_activation_bytes = timeline.peak_activation_bytes;
+  StepTotals totals = total_step(plan);
+  plan.predicted_step_ns = totals.step_ns;
+  plan.peak_activation_bytes = std::move(totals.peak_activation_bytes);
   const auto stages = static_cast<std::size_t>(plan.topology.pipeline.stages);
   double total = 0;
   double busiest = 0;
   for (std::size_t r = 0; r < static_cast<std::size_t>(plan.topology.ranks); ++r) {
     double busy = 0;
     for (std::size_t s = 0; s < stages; ++s) {
-      busy += static_cast<double>(timeline.busy_ns[r * stages + s]);
+      busy += static_cast<double>(totals.busy_ns[r * stages + s]);
     }
     total += busy;
     busiest = std::max(busiest, busy);

@@ -66,15 +66,6 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
   require_valid(cost_);
   require_small_total(work_, topology_, cost_);
   microbatch_ = microbatch_cost(cost_);
-  has_ordered_links_ = cost_.context.size() <= 1;  // an exchange may begin at a larger size
-  for (const ContextCost& context : cost_.context) {
-    for (std::size_t i = 1; i < context.links.size(); ++i) {
-      const ContextLink& wider = context.links[i];
-      const ContextLink& link = context.links[i - 1];
-      has_ordered_links_ = has_ordered_links_ && wider.gb_per_s <= link.gb_per_s &&
-                           wider.latency_us >= link.latency_us;
-    }
-  }
   // Some exchange takes any size, on a link that spans the machine.
   is_everywhere_ =
       std::any_of(cost_.context.begin(), cost_.context.end(), [&](const ContextCost& context) {
@@ -97,6 +88,7 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
     if (find_cheapest(size)) sizes_.push_back(size);
   }
   find_cheapest(topology_.ranks);  // what stands alone may take them all
+  order_ = exchange_order(cost_, sizes_);
   max_size_ = sizes_.empty() ? 0 : sizes_.back();
   if (has_speeds()) find_paces();
   is_plain_ = work_.bundles.size() == work_.items.size();
@@ -136,7 +128,10 @@ void Problem::find_paces() {
 
 void Problem::set_alone(ItemId item, std::int32_t size) {
   alone_size_ = size;
-  if (sizes_.empty() || sizes_.back() < size) sizes_.push_back(size);
+  if (sizes_.empty() || sizes_.back() < size) {
+    sizes_.push_back(size);
+    order_ = exchange_order(cost_, sizes_);
+  }
   is_alone_.resize(work_.items.size(), false);
   is_alone_[static_cast<std::size_t>(item)] = true;
   fits_of_size_.clear();
@@ -172,7 +167,7 @@ const std::vector<RankRange>& Problem::examples(std::int32_t size) const {
   if (examples_.empty()) examples_.resize(static_cast<std::size_t>(num_ranks()) + 1);
   std::vector<RankRange>& known = examples_[static_cast<std::size_t>(size)];
   if (!known.empty()) return known;
-  if (has_ordered_links_) return known = {{.first = 0, .size = size}};
+  if (order_.has_ordered_links) return known = {{.first = 0, .size = size}};
   std::set<std::int32_t> seen;
   for (std::int64_t first = 0; first + size <= num_ranks(); first += first_step(size)) {
     const RankRange ranks{.first = first, .size = size};
@@ -260,7 +255,7 @@ Nanoseconds Problem::cost(PriceId id, BundleId bundle) const {
 
 Nanoseconds Problem::group_cost(RankRange ranks, std::span<const ItemId> items) const {
   const PriceId id = price_of(ranks);
-  if (ranks.size == 1 || cost_.context.size() == 1) {
+  if (ranks.size == 1 || order_.has_one_exchange) {
     Nanoseconds time = price(id).fixed;
     for (const ItemId item : items) time += item_cost(id, item);
     return time;

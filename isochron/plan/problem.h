@@ -7,6 +7,7 @@
 #include "isochron/core/ids.h"
 #include "isochron/core/units.h"
 #include "isochron/cost/cost_model.h"
+#include "isochron/plan/exchange_order.h"
 #include "isochron/step/plan_options.h"
 #include "isochron/step/topology.h"
 
@@ -97,9 +98,12 @@ class Problem {
   [[nodiscard]] Nanoseconds least_cost(std::int32_t size, BundleId bundle) const;
   [[nodiscard]] Nanoseconds least_item_cost(std::int32_t size, ItemId item) const;
   [[nodiscard]] Nanoseconds least_fixed(std::int32_t size) const;
-  // Whether a larger group never has the smaller area: no link is cheaper than one of a smaller
-  // block, and there is but one exchange.
-  [[nodiscard]] bool has_ordered_links() const { return has_ordered_links_; }
+  // What is known of groups, whatever they hold.
+  [[nodiscard]] const ExchangeOrder& order() const { return order_; }
+  // Whether no larger group has the smaller area.
+  [[nodiscard]] bool grows_from(std::int32_t size) const {
+    return order_.grows_from[static_cast<std::size_t>(size)];
+  }
 
   // Padded tokens of an item on a group of `size`; an item that stands alone takes all there is.
   [[nodiscard]] Tokens tokens(std::int32_t size, ItemId item) const;
@@ -143,7 +147,7 @@ class Problem {
   Nanoseconds sequence_cost_at(const Price& price, std::size_t sequence) const;
   Nanoseconds least_cost_of(std::int32_t size, std::span<const ItemId> items) const;
   [[nodiscard]] bool is_cheapest_for_all(std::int32_t size) const {
-    return size == 1 || (cost_.context.size() == 1 && has_ordered_links_);
+    return size == 1 || (order_.has_one_exchange && order_.has_ordered_links);
   }
 
   Work work_;
@@ -155,7 +159,7 @@ class Problem {
   std::int32_t alone_size_ = 0;
   std::int32_t max_size_ = 0;  // of all others
   bool is_aligned_ = true;
-  bool has_ordered_links_ = true;
+  ExchangeOrder order_;
   bool is_everywhere_ = true;
   std::vector<std::int32_t> sizes_;
   std::vector<PriceId> cheapest_;      // of each size

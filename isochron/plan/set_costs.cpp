@@ -27,7 +27,7 @@ SetCosts set_costs(const Problem& problem, RankRange ranks) {
   std::vector<std::int32_t> sequences(count, 0);
   const std::int32_t limit = problem.options().max_sequences;
   // Several exchanges: which one is cheapest depends on the set.
-  const bool is_sum = size == 1 || problem.model().context.size() == 1;
+  const bool is_sum = size == 1 || problem.order().has_one_exchange;
   const PriceId price = problem.price_of(ranks);
   for (ItemSet set = 1; set < count; ++set) {
     const ItemSet rest = set & (set - 1);

@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "isochron/core/require.h"
+#include "isochron/schedule/require_schedule.h"
 
 namespace isochron {
 
@@ -37,12 +38,15 @@ std::int64_t num_warmup_visits(const PipelineShape& shape, std::int32_t stage) {
   return 2 * below + std::int64_t{shape.virtual_ - 1} * shape.group;
 }
 
-PipelineSchedule pipeline_schedule(const PipelineShape& shape, std::int32_t num_slots, Pass pass) {
+void require_schedule(const PipelineShape& shape, std::int32_t num_slots) {
   require_valid(Topology{.capacity = 1, .pipeline = shape});
   require(num_slots >= 0, "schedule", "num_slots is {}, must be at least 0", num_slots);
   require(num_slots % shape.group == 0, "schedule",
           "num_slots is {}, must be a multiple of pipeline.group {}", num_slots, shape.group);
+}
 
+PipelineSchedule pipeline_schedule(const PipelineShape& shape, std::int32_t num_slots, Pass pass) {
+  require_schedule(shape, num_slots);
   const std::int64_t num_visits = std::int64_t{num_slots} * shape.virtual_;
   PipelineSchedule schedule(static_cast<std::size_t>(shape.stages));
   for (std::int32_t stage = 0; stage < shape.stages; ++stage) {

@@ -157,8 +157,9 @@ class SlotsRule final : public OrderRule {
   OrderScore score(std::span<const std::int32_t> order) override {
     ++num_orders_;
     std::int64_t excess = 0;
-    for (std::int32_t rank = 0; max_bytes_ > 0 && rank < player_.num_ranks(); ++rank) {
-      excess = std::max(excess, player_.peak_bytes(rank, order) - max_bytes_);
+    if (max_bytes_ > 0) {
+      const std::vector<std::int64_t> peaks = player_.peak_bytes(order);
+      excess = std::max(excess, *std::max_element(peaks.begin(), peaks.end()) - max_bytes_);
     }
     return {.excess_bytes = excess,
             .time_ns = player_.play(order, [](const PipelineOperation&, const PlayedGroup&,

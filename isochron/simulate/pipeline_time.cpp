@@ -2,6 +2,9 @@
 // operations once; then a pass over it, with the time at which every stage is free and every slot
 // has arrived, is the whole simulation. Times are unsigned and stop at 2^62 + 1: a time, a transfer
 // and a cost still add up.
+//
+// Two kinds are simpler. 1F1B of equal stages goes in waves (pipeline_waves.cpp). Forwards through
+// equal stages go down once, somewhere, and the longest path does so with the longest slot.
 
 #include "isochron/simulate/pipeline_time.h"
 
@@ -10,6 +13,8 @@
 
 #include "isochron/core/require.h"
 #include "isochron/schedule/execution_order.h"
+#include "isochron/schedule/require_schedule.h"
+#include "isochron/simulate/wave.h"
 
 namespace isochron {
 
@@ -40,24 +45,55 @@ std::vector<PipelineOperation> by_depth(std::vector<PipelineOperation> operation
 }  // namespace
 
 PipelineTime::PipelineTime(const PipelineShape& shape, std::int32_t num_slots, Pass pass)
-    : costs_(shape), transfer_(static_cast<std::uint64_t>(shape.transfer_ns)) {
-  auto order = find_execution_order(pipeline_schedule(shape, num_slots, pass), shape, num_slots);
-  ISOCHRON_ASSERT(order.has_value());
-  steps_.reserve(order->size());
-  for (const PipelineOperation& operation : by_depth(std::move(*order), shape, num_slots)) {
-    const std::size_t column =
-        costs_.column(operation.chunk, operation.direction == Direction::backward);
-    steps_.push_back({.slot = static_cast<std::uint32_t>(operation.slot),
-                      .stage = static_cast<std::uint32_t>(operation.chunk % shape.stages),
-                      .cell = static_cast<std::uint32_t>(
-                          static_cast<std::size_t>(operation.slot) * costs_.width() + column),
-                      .is_sent = is_sent_on(operation, shape) ? 1u : 0u});
-  }
+    : shape_(shape),
+      pass_(pass),
+      costs_(shape),
+      transfer_(static_cast<std::uint64_t>(shape.transfer_ns)),
+      is_simple_(shape.virtual_ == 1 && shape.shares.empty()) {
+  require_schedule(shape, num_slots);
   identity_.resize(static_cast<std::size_t>(num_slots));
   std::iota(identity_.begin(), identity_.end(), 0);
   cost_of_slot_.reserve(identity_.size() * costs_.width());
-  free_.resize(static_cast<std::size_t>(shape.stages));
+  stages_.resize(static_cast<std::size_t>(shape.stages));
+  free_.resize(stages_.size());
   ready_.resize(identity_.size());
+}
+
+void PipelineTime::find_steps() {
+  const std::int32_t count = num_slots();
+  auto order = find_execution_order(pipeline_schedule(shape_, count, pass_), shape_, count);
+  ISOCHRON_ASSERT(order.has_value());
+  steps_.reserve(order->size());
+  for (const PipelineOperation& operation : by_depth(std::move(*order), shape_, count)) {
+    const std::size_t column =
+        costs_.column(operation.chunk, operation.direction == Direction::backward);
+    steps_.push_back({.slot = static_cast<std::uint32_t>(operation.slot),
+                      .stage = static_cast<std::uint32_t>(operation.chunk % shape_.stages),
+                      .cell = static_cast<std::uint32_t>(
+                          static_cast<std::size_t>(operation.slot) * costs_.width() + column),
+                      .is_sent = is_sent_on(operation, shape_) ? 1u : 0u});
+  }
+}
+
+Nanoseconds PipelineTime::time_of_waves() {
+  std::fill(stages_.begin(), stages_.end(), 0);
+  const WaveShape wave_shape{
+      .num_stages = stages_.size(), .num_slots = identity_.size(), .transfer = shape_.transfer_ns};
+  const auto row_of = [&](std::size_t slot) { return cost_of_slot_.data() + 2 * slot; };
+  for (std::size_t wave = 0; wave + 1 < identity_.size() + stages_.size(); ++wave) {
+    play_wave(wave_shape, wave, row_of, stages_.data(), stages_.data());
+  }
+  return stages_.front();
+}
+
+Nanoseconds PipelineTime::time_of_descent() const {
+  Nanoseconds sum = 0;
+  Nanoseconds longest = 0;
+  for (std::size_t i = 0; i < cost_of_slot_.size(); i += 2) {
+    sum += cost_of_slot_[i];
+    longest = std::max(longest, cost_of_slot_[i]);
+  }
+  return sum + (shape_.stages - 1) * (longest + shape_.transfer_ns);
 }
 
 Nanoseconds PipelineTime::makespan(std::span<const PassCost> cost_of_slot) {
@@ -68,10 +104,19 @@ Nanoseconds PipelineTime::makespan(std::span<const PassCost> cost_of_slot) {
 
 Nanoseconds PipelineTime::makespan(const ChunkCosts& costs, std::span<const std::int32_t> order) {
   cost_of_slot_.clear();
+  double sum = 0;
   for (const std::int32_t item : order) {
     const auto row = costs.row(static_cast<std::size_t>(item));
     cost_of_slot_.insert(cost_of_slot_.end(), row.begin(), row.end());
+    sum += static_cast<double>(row.front()) + static_cast<double>(row.back());
   }
+  if (identity_.empty()) return 0;
+  const double transfers =
+      2 * static_cast<double>(identity_.size()) * static_cast<double>(transfer_);
+  if (is_simple_ && (sum + transfers) * shape_.stages < static_cast<double>(max_total_cost) / 2) {
+    return pass_ == Pass::train ? time_of_waves() : time_of_descent();
+  }
+  if (steps_.empty()) find_steps();
   constexpr auto limit = static_cast<std::uint64_t>(max_total_cost) + 1;
   std::fill(free_.begin(), free_.end(), 0);
   std::fill(ready_.begin(), ready_.end(), 0);

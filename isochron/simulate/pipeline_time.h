@@ -33,11 +33,21 @@ class PipelineTime {
     std::uint32_t is_sent;  // 1 if the next chunk of the slot waits for a transfer, else 0
   };
 
+  void find_steps();
+
+  // Of pipelines that need no list of operations, if nothing adds up to more than 2^62.
+  [[nodiscard]] Nanoseconds time_of_waves();
+  [[nodiscard]] Nanoseconds time_of_descent() const;
+
+  PipelineShape shape_;
+  Pass pass_;
   ChunkCosts costs_;
   std::uint64_t transfer_;
-  std::vector<Step> steps_;  // in an order in which they can run
+  bool is_simple_;           // no virtual stages, and all stages equal
+  std::vector<Step> steps_;  // in an order in which they can run; made when they are needed
   std::vector<std::int32_t> identity_;
   std::vector<Nanoseconds> cost_of_slot_;  // rows of costs, in the order of the slots
+  std::vector<Nanoseconds> stages_;        // when each is free, where waves say that
   std::vector<std::uint64_t> free_;        // of each stage
   std::vector<std::uint64_t> ready_;       // of each slot
 };

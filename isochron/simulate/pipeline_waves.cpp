@@ -16,6 +16,7 @@
 #include <algorithm>
 
 #include "isochron/core/int128.h"
+#include "isochron/simulate/wave.h"
 
 namespace isochron {
 
@@ -44,34 +45,20 @@ PipelineWaves::PipelineWaves(const ChunkCosts& costs, const PipelineShape& shape
 }
 
 void PipelineWaves::run_wave(std::size_t wave, Played& played) {
-  const Nanoseconds* before = played.times.data() + wave * num_stages_;
-  Nanoseconds* after = played.times.data() + (wave + 1) * num_stages_;
   const auto row_of = [&](std::size_t slot) {
     return costs_.row(static_cast<std::size_t>(played.order[slot])).data();
   };
-  const bool is_equal = costs_.width() == 2;  // all stages
-  if (wave < num_slots_) {
-    const Nanoseconds* row = row_of(wave);
-    Nanoseconds end = -transfer_;
-    for (std::size_t stage = 0; stage < num_stages_; ++stage) {
-      end = std::max(before[stage], end + transfer_) + row[is_equal ? 0 : stage];
-      after[stage] = end;
-    }
-    num_operations_ += static_cast<std::int64_t>(num_stages_);
-  } else {
-    std::copy(before, before + num_stages_, after);
-  }
-  const std::size_t last = num_stages_ - 1;
-  const std::size_t half = costs_.width() / 2;
+  play_wave({.num_stages = num_stages_,
+             .num_slots = num_slots_,
+             .transfer = transfer_,
+             .half = costs_.width() / 2},
+            wave, row_of, played.times.data() + wave * num_stages_,
+            played.times.data() + (wave + 1) * num_stages_);
   // Of the stages whose backward has a slot: wave - (last - stage) from 0 to num_slots - 1.
+  const std::size_t last = num_stages_ - 1;
   const std::size_t first = last > wave ? last - wave : 0;
   const std::size_t end = std::min(num_stages_, num_slots_ + last - wave);
-  for (std::size_t stage = first; stage < end; ++stage) {
-    const Nanoseconds* row = row_of(wave + stage - last);
-    const Nanoseconds arrived = stage == last ? 0 : before[stage + 1] + transfer_;
-    after[stage] = std::max(after[stage], arrived) + row[half + (is_equal ? 0 : stage)];
-  }
-  num_operations_ += static_cast<std::int64_t>(end - first);
+  num_operations_ += static_cast<std::int64_t>(end - first + (wave < num_slots_ ? num_stages_ : 0));
 }
 
 Nanoseconds PipelineWaves::makespan(std::span<const std::int32_t> order) {

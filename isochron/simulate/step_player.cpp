@@ -79,20 +79,38 @@ const PlayedGroup* StepPlayer::find_group(std::int32_t rank, std::int32_t slot) 
   return rank < group.ranks.first + group.ranks.size ? &group : nullptr;
 }
 
-std::int64_t StepPlayer::peak_bytes(std::int32_t rank, std::span<const std::int32_t> order) const {
-  std::vector<double> bytes_of_slot;
-  for (const std::int32_t slot : order) {
-    const PlayedGroup* group = find_group(rank, slot);
-    bytes_of_slot.push_back(group == nullptr ? 0 : group->activation_bytes);
+std::vector<std::int64_t> StepPlayer::peak_bytes(std::span<const std::int32_t> order) const {
+  // By rank, then slot.
+  std::vector<double> bytes(static_cast<std::size_t>(num_ranks_) * order.size(), 0);
+  for (std::size_t slot = 0; slot < order.size(); ++slot) {
+    for (const PlayedGroup& group : groups_of_slot_[static_cast<std::size_t>(order[slot])]) {
+      const auto first = static_cast<std::size_t>(group.ranks.first);
+      for (std::size_t rank = first; rank < first + static_cast<std::size_t>(group.ranks.size);
+           ++rank) {
+        bytes[rank * order.size() + slot] = group.activation_bytes;
+      }
+    }
   }
-  std::int64_t peak = 0;
-  for (const auto& operations : schedule_) {
-    peak = std::max(
-        peak, peak_in_flight(operations, pass_, [&](std::int32_t slot, std::int32_t chunk) {
-          return chunk_bytes(shape_, bytes_of_slot[static_cast<std::size_t>(slot)], chunk);
-        }));
+  std::vector<std::int64_t> peaks;
+  peaks.reserve(static_cast<std::size_t>(num_ranks_));
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(num_ranks_); ++rank) {
+    const auto of_slot = std::span(bytes).subspan(rank * order.size(), order.size());
+    // Neighbours are often in the same groups.
+    if (rank > 0 && std::equal(of_slot.begin(), of_slot.end(),
+                               of_slot.begin() - static_cast<std::ptrdiff_t>(order.size()))) {
+      peaks.push_back(peaks.back());
+      continue;
+    }
+    std::int64_t peak = 0;
+    for (const auto& operations : schedule_) {
+      peak = std::max(peak,
+                      peak_in_flight(operations, pass_, [&](std::int32_t slot, std::int32_t chunk) {
+                        return chunk_bytes(shape_, of_slot[static_cast<std::size_t>(slot)], chunk);
+                      }));
+    }
+    peaks.push_back(peak);
   }
-  return peak;
+  return peaks;
 }
 
 }  // namespace isochron

@@ -36,9 +36,8 @@ class StepPlayer {
   template <class Visit>
   Nanoseconds play(std::span<const std::int32_t> order, Visit visit);
 
-  // The most that a rank holds on its fullest stage.
-  [[nodiscard]] std::int64_t peak_bytes(std::int32_t rank,
-                                        std::span<const std::int32_t> order) const;
+  // The most that each rank holds on its fullest stage.
+  [[nodiscard]] std::vector<std::int64_t> peak_bytes(std::span<const std::int32_t> order) const;
 
   [[nodiscard]] std::int32_t num_slots() const {
     return static_cast<std::int32_t>(groups_of_slot_.size());

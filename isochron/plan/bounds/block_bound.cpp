@@ -106,16 +106,26 @@ class BlockBound {
         fixed == Fixed::by_share ? time : time - static_cast<double>(problem_.microbatch());
     if (room <= 0) return false;
     const double limit = problem_.num_ranks() / static_cast<double>(block);
+    const double by_load = 1 / room;
     double sum = 0;
     for (std::size_t i = 0; i + 1 < begin_.size(); ++i) {
-      double least = std::numeric_limits<double>::infinity();
-      for (std::size_t k = begin_[i]; k < begin_[i + 1]; ++k) {
+      // The rule never falls: of the sizes within a block the least area decides.
+      double area = std::numeric_limits<double>::infinity();
+      std::size_t k = begin_[i];
+      for (; k < begin_[i + 1] && options_[k].size <= block; ++k) {
+        const Option& option = options_[k];
+        if (option.time > time) continue;
+        area =
+            std::min(area, option.size * (fixed == Fixed::by_share ? option.shared : option.cost));
+      }
+      double least =
+          area < std::numeric_limits<double>::infinity() ? rule(area * by_load / block) : area;
+      // A wider group has its part of every block that it covers.
+      for (; k < begin_[i + 1] && least > 0; ++k) {
         const Option& option = options_[k];
         if (option.time > time) continue;
         const double load = fixed == Fixed::by_share ? option.shared : option.cost;
-        const double inside = std::min(option.size, static_cast<double>(block));
-        const double part = rule(inside * load / (static_cast<double>(block) * room));
-        least = std::min(least, option.size / inside * part);
+        least = std::min(least, option.size / block * rule(load * by_load));
       }
       sum += least;
       if (sum * (1 - 1e-9) > limit) return false;

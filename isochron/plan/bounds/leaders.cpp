@@ -46,7 +46,7 @@ void Leaders::find_efficiencies() {
   const auto sizes = problem_.sizes();
   efficiency_.assign(sizes.size(), 1);
   const auto& context = problem_.model().context;
-  if (!problem_.has_ordered_links() || context.size() != 1 || context.front().links.empty()) return;
+  if (context.empty() || context.front().links.empty()) return;
   const double all = problem_.num_ranks();
   std::size_t place = 0;
   while (place < sizes.size() && sizes[place] <= context.front().links.front().max_ranks) ++place;
@@ -54,6 +54,7 @@ void Leaders::find_efficiencies() {
     const std::int32_t size = sizes[place];
     const std::size_t first = place;
     while (place < sizes.size() && sizes[place] <= step * size) ++place;
+    if (!problem_.grows_from(size)) continue;
     const double room = sizes[place - 1] * static_cast<double>(problem_.capacity()) / 2;
     double most = 0;
     for (std::size_t i = density_.size(); i-- > 0 && tokens_[i] <= room && most < 1;) {
@@ -102,7 +103,7 @@ std::span<const Lead> Leaders::leads(std::size_t i) {
   for (std::size_t place = 0; place < problem_.sizes().size(); ++place) {
     const std::int32_t size = problem_.sizes()[place];
     if (!problem_.fits(size, bundle)) continue;
-    if (leads.size() >= num_exact && problem_.has_ordered_links()) {
+    if (leads.size() >= num_exact && problem_.grows_from(size)) {
       const std::size_t last = std::min(place + num_joined, problem_.sizes().size()) - 1;
       leads.push_back(widest(i, place, last));
       place = last;

@@ -40,7 +40,7 @@ class Prices {
       for (const std::int32_t size : problem.sizes()) {
         if (!problem.fits(size, bundle)) continue;
         const double work = static_cast<double>(problem.least_cost(size, bundle)) * size;
-        if (work >= enough && problem.has_ordered_links()) break;  // later ones cost more still
+        if (work >= enough && problem.grows_from(size)) break;  // later ones cost more still
         Tokens tokens = 0;
         double shares = 0;
         for (const ItemId item : problem.items_of(bundle)) {
@@ -316,13 +316,14 @@ Nanoseconds equal_count_bound(const Problem& problem) {
     double least = std::numeric_limits<double>::infinity();
     double fewest = std::numeric_limits<double>::infinity();
     double fastest = std::numeric_limits<double>::infinity();
+    bool has_least = false;  // no wider group has less work
     for (const std::int32_t size : problem.sizes()) {
       if (!problem.fits(size, bundle)) continue;
       const Nanoseconds cost = problem.least_cost(size, bundle);
-      // Wider groups only matter for the slowest bundle, and for work if links get cheaper.
-      const bool is_settled =
-          problem.has_ordered_links() && !problem.has_speeds() && fastest <= item;
+      // Wider groups only matter for the slowest bundle, and for work if they have less.
+      const bool is_settled = has_least && !problem.has_speeds() && fastest <= item;
       if (is_settled) break;
+      has_least = problem.grows_from(size);
       least = std::min(least, static_cast<double>(cost) * problem.least_span(size));
       fastest = std::min(fastest, static_cast<double>(cost + problem.least_fixed(size)) *
                                       fastest_speed / problem.fastest_speed(size));

@@ -84,8 +84,10 @@ class StepBound {
 
   std::size_t num_bundles() const { return begin_.size() - 1; }
 
-  // Whether a larger group never does less work.
-  bool has_ordered_work() const { return problem_.has_ordered_links() && !problem_.has_speeds(); }
+  // Whether no group larger than this size does less work.
+  bool grows_from(std::int32_t size) const {
+    return problem_.grows_from(size) && !problem_.has_speeds();
+  }
 
   Option option_of(std::int32_t size, BundleId bundle) const {
     const Nanoseconds fixed = problem_.least_fixed(size);
@@ -127,12 +129,12 @@ class StepBound {
       item_ = std::max(item_, fastest);
     }
     // No target is below the mean of the least work either, if that is the first option's.
-    if (has_ordered_work()) {
+    item_area_ = item_;
+    if (std::all_of(first.begin(), first.end(),
+                    [&](const Option& option) { return grows_from(option.size); })) {
       double work = 0;
       for (const Option& option : first) work += option.work;
       item_area_ = std::max(item_, static_cast<Nanoseconds>(work / speed_ * (1 - slack)));
-    } else {
-      item_area_ = item_;
     }
     begin_.reserve(count + 1);
     for (std::size_t i = 0; i < count; ++i) {
@@ -150,7 +152,7 @@ class StepBound {
       for (const std::int32_t size : problem_.sizes()) {
         if (size <= first[i].size || !problem_.fits(size, static_cast<BundleId>(i))) continue;
         const Option option = option_of(size, static_cast<BundleId>(i));
-        if (option.work >= enough && has_ordered_work()) {
+        if (option.work >= enough && grows_from(size)) {
           left_out_.resize(count, num_ranks_and_one());
           left_out_[i] = size;
           break;
@@ -366,7 +368,7 @@ class StepBound {
       if (option.size > smallest_size || option.time > target) {
         add_wide(i);
       } else {
-        narrow_work += option.work;
+        narrow_work += least_work(i);
       }
     }
     if (!has_wide) return true;
@@ -381,6 +383,16 @@ class StepBound {
     const double edge = std::clamp(ranks - wide_area / time, 0.0, ranks);
     least = std::min({least, cost_of(std::floor(edge)), cost_of(std::ceil(edge))});
     return (narrow_work + wide_area + least) * (1 - slack) <= ranks * time;
+  }
+
+  // Of a bundle, whatever its size: a larger group may have a cheaper exchange.
+  double least_work(std::size_t i) const {
+    if (has_ordered_work()) return options_[begin_[i]].work;
+    double least = infinite;
+    for (std::size_t k = begin_[i]; k < begin_[i + 1]; ++k) {
+      least = std::min(least, options_[k].work);
+    }
+    return least;
   }
 
   // The least part of its area that a bundle loses to traffic in a group that is not smallest.

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "isochron/plan/bundles/bundle_sets.h"
+#include "isochron/plan/bundles/rank_bound.h"
 #include "isochron/plan/bundles/wide_fill.h"
 
 namespace isochron {
@@ -372,16 +373,29 @@ Nanoseconds slowest_bundle(const BundleTable& table) {
   return slowest;
 }
 
-}  // namespace
+// Whether single ranks are what leaves holes: with several micro-batches, or many bundles, they are
+// filled well, and with few bundles there are hardly two on a rank.
+bool has_few_on_ranks(const Problem& problem, const BundleTable& table) {
+  constexpr std::int32_t max_bundles = 160;
+  constexpr double most_on_a_rank = 4;
+  const double ranks = problem.num_ranks();
+  const std::int32_t count = table.num_bundles();
+  if (count > max_bundles || count < ranks || count > most_on_a_rank * ranks) return false;
+  double tokens = 0;
+  for (BundleId bundle = 0; bundle < count; ++bundle) {
+    if (table.fits(0, bundle)) tokens += static_cast<double>(table.use(0, bundle).tokens);
+  }
+  return tokens <= static_cast<double>(table.capacity()) * ranks;
+}
 
-Nanoseconds bundle_bound(const Problem& problem, Nanoseconds low, Nanoseconds high) {
-  constexpr std::size_t max_bundles = 64;
+// By covers of blocks that hold few bundles, the widest that do and are not below a level.
+Nanoseconds cover_bound(const Problem& problem, const BundleTable& table, std::int32_t lowest,
+                        Nanoseconds low, Nanoseconds high) {
+  constexpr std::int32_t max_bundles = 64;
   constexpr double most_in_a_block = 3;  // with more of them holes are small
-  const BundleTable table(problem);
-  low = std::min(high, std::max(low, slowest_bundle(table)));
-  if (low >= high || static_cast<std::size_t>(table.num_bundles()) > max_bundles) return low;
+  if (table.num_bundles() > max_bundles) return low;
   const double a_rank = static_cast<double>(table.num_bundles()) / problem.num_ranks();
-  for (std::int32_t level = table.num_levels(); level-- > 0;) {
+  for (std::int32_t level = table.num_levels(); level-- > lowest;) {
     if (a_rank * table.size(level) > most_in_a_block || !has_halves(table, level)) continue;
     // With as many bundles in sets as leave these few enough.
     for (const double part : {0.0, 0.5, 0.75, 1.0}) {
@@ -392,6 +406,19 @@ Nanoseconds bundle_bound(const Problem& problem, Nanoseconds low, Nanoseconds hi
     }
   }
   return low;
+}
+
+}  // namespace
+
+Nanoseconds bundle_bound(const Problem& problem, Nanoseconds low, Nanoseconds high) {
+  constexpr std::int32_t max_covered = 24;  // bundles for which covers of ranks cost less
+  const BundleTable table(problem);
+  low = std::min(high, std::max(low, slowest_bundle(table)));
+  if (low >= high) return low;
+  const bool has_few = has_few_on_ranks(problem, table);
+  const std::int32_t lowest = has_few && table.num_bundles() > max_covered ? 1 : 0;
+  low = cover_bound(problem, table, lowest, low, high);
+  return has_few ? rank_bound(table, problem.num_ranks(), low, high) : low;
 }
 
 }  // namespace isochron

@@ -14,13 +14,13 @@ bool has_nested_bundles(const Problem& problem) {
     if (sizes[i] % sizes[i - 1] != 0) return false;
   }
   return problem.is_aligned() && problem.num_ranks() % sizes.back() == 0 && !problem.has_speeds() &&
-         problem.num_items() != problem.num_bundles() && problem.model().context.size() <= 1 &&
-         has_one_price(problem);
+         problem.num_items() != problem.num_bundles() && problem.order().has_one_exchange &&
+         has_one_price(problem, sizes);
 }
 
-BundleTable::BundleTable(const Problem& problem)
+BundleTable::BundleTable(const Problem& problem, std::span<const std::int32_t> sizes)
     : num_bundles_(problem.num_bundles()), max_sequences_(problem.options().max_sequences) {
-  for (const std::int32_t size : problem.sizes()) {
+  for (const std::int32_t size : sizes) {
     const PriceId price = problem.cheapest_price(size);
     Level level{
         .size = size, .fixed = problem.price(price).fixed, .capacity = problem.capacity() * size};

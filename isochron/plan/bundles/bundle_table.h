@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "isochron/plan/draft.h"
@@ -18,11 +19,13 @@ struct BlockUse {
   std::int64_t sequences = 0;
 };
 
-// Bundles as units: what each takes of a block of every size, added up once. Levels are the sizes
-// of the problem, ascending. Needs has_nested_bundles().
+// Bundles as units: what each takes of a block of every size, added up once. Levels are the sizes,
+// ascending, of which groups cost the same wherever they stand.
 class BundleTable {
  public:
-  explicit BundleTable(const Problem& problem);
+  BundleTable(const Problem& problem, std::span<const std::int32_t> sizes);
+  // Of all sizes. Needs has_nested_bundles().
+  explicit BundleTable(const Problem& problem) : BundleTable(problem, problem.sizes()) {}
 
   [[nodiscard]] std::int32_t num_levels() const {
     return static_cast<std::int32_t>(levels_.size());

@@ -10,6 +10,8 @@
 #include <map>
 #include <utility>
 
+#include "isochron/plan/draft_slots.h"
+
 namespace isochron {
 
 namespace {
@@ -326,6 +328,30 @@ class CellCutter {
 };
 
 }  // namespace
+
+std::vector<std::vector<std::int32_t>> cell_sizes(const Problem& problem) {
+  if (!problem.is_aligned() || problem.has_speeds() || !problem.order().has_one_exchange ||
+      problem.num_items() == problem.num_bundles()) {
+    return {};
+  }
+  const auto sizes = problem.sizes();
+  std::vector<std::int32_t> doubling;
+  for (const std::int32_t size : sizes) {
+    if (doubling.empty() || size % doubling.back() == 0) doubling.push_back(size);
+  }
+  std::vector<std::int32_t> dividing;  // from the largest on
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    const std::int32_t of = dividing.empty() ? problem.num_ranks() : dividing.back();
+    if (of % sizes[i] == 0) dividing.push_back(sizes[i]);
+  }
+  std::reverse(dividing.begin(), dividing.end());
+  std::vector<std::vector<std::int32_t>> chains;
+  for (auto& chain : {doubling, dividing}) {
+    if (!has_one_price(problem, chain)) continue;
+    if (chains.empty() || chain != chains.front()) chains.push_back(chain);
+  }
+  return chains;
+}
 
 std::vector<ItemId> items_of(const Problem& problem, const BundleCell& cell) {
   std::vector<ItemId> items;

@@ -99,7 +99,9 @@ DraftSlots search_kept_slots(const Problem& problem, Nanoseconds bound, std::int
   if (is_nested) {
     auto dealt = search_partition(problem, bound, work / 4, BlockPacker::Ranks::keep_groups);
     if (dealt) consider(sorted_slots(problem, std::move(dealt->groups)));
-    const BundleTable table(problem);
+  }
+  for (const auto& sizes : cell_sizes(problem)) {
+    const BundleTable table(problem, sizes);
     std::vector<BundleCell> last;
     for (std::int32_t level = 0; level < table.num_levels(); ++level) {
       const Nanoseconds limit = best_score.first ? max_total_cost : best_score.second;

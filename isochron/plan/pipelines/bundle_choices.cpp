@@ -26,13 +26,19 @@ struct SizeRange {
   double fixed = 0;  // least of a micro-batch
 };
 
-// Every size alone, or those that differ by less than an eighth together.
+// Which sizes are judged together: none, those that differ by less than an eighth, or all but the
+// smallest.
+enum class Together { none, alike, wide };
+
 std::vector<SizeRange> size_ranges(const Problem& problem, std::span<const std::int32_t> sizes,
-                                   bool is_alone) {
+                                   Together together) {
   std::vector<SizeRange> ranges;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const auto fixed = static_cast<double>(problem.least_fixed(sizes[i]));
-    if (is_alone || ranges.empty() || sizes[i] * 8 >= sizes[ranges.back().first] * 9) {
+    const bool is_unlike =
+        together == Together::none || (together == Together::wide && ranges.size() < 2) ||
+        (together == Together::alike && sizes[i] * 8 >= sizes[ranges.back().first] * 9);
+    if (ranges.empty() || is_unlike || !problem.grows_from(sizes[ranges.back().first])) {
       ranges.push_back({.first = i, .last = i, .fixed = fixed});
     } else {
       ranges.back().last = i;
@@ -40,6 +46,26 @@ std::vector<SizeRange> size_ranges(const Problem& problem, std::span<const std::
     }
   }
   return ranges;
+}
+
+// Of the item that takes longest on its smallest size, at its fastest; 0 if there is none.
+double longest_time(const Problem& problem, std::span<const std::int32_t> sizes) {
+  Nanoseconds most = 0;
+  BundleId longest = -1;
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    if (problem.items_of(bundle).size() != 1) continue;
+    const std::int32_t size = problem.sizes()[problem.smallest_place(bundle)];
+    const Nanoseconds area = problem.least_cost(size, bundle) * size;
+    if (area <= most) continue;
+    most = area;
+    longest = bundle;
+  }
+  double fastest = infinite;
+  for (const std::int32_t size : sizes) {
+    if (longest < 0 || !problem.fits(size, longest)) continue;
+    fastest = std::min(fastest, static_cast<double>(problem.least_cost(size, longest)));
+  }
+  return fastest == infinite ? 0 : fastest;
 }
 
 // A choice of as many bundles as `factor` has of the unit.
@@ -139,8 +165,8 @@ void find_long_items(const Problem& problem, BundleId bundle, LongItems& found) 
   }
 }
 
-// A bundle on groups of these sizes. Where links are ordered no larger group has the smaller area,
-// so that all of them have at least that of the first, and the time of that area on the last.
+// A bundle on groups of these sizes. Areas grow from the first on, so that all of them have at
+// least its area, and the time of that area on the last.
 Choice choice_of(const Problem& problem, BundleId bundle, const LongItems& long_items,
                  std::int32_t size, std::int32_t largest, double fixed) {
   Choice choice{.size = size, .area = static_cast<double>(problem.least_cost(size, bundle)) * size};
@@ -167,9 +193,13 @@ Choice choice_of(const Problem& problem, BundleId bundle, const LongItems& long_
 
 BundleChoices bundle_choices(const Problem& problem, std::span<const std::int32_t> sizes) {
   constexpr std::size_t few_sizes = 64;
-  const bool are_few = sizes.size() <= few_sizes || !problem.has_ordered_links();
-  const std::vector<SizeRange> alone = size_ranges(problem, sizes, true);
-  const std::vector<SizeRange> together = size_ranges(problem, sizes, are_few);
+  const bool are_few = sizes.size() <= few_sizes;
+  const std::vector<SizeRange> alone = size_ranges(problem, sizes, Together::none);
+  const std::vector<SizeRange> alike =
+      size_ranges(problem, sizes, are_few ? Together::none : Together::alike);
+  const std::vector<SizeRange> wide = size_ranges(problem, sizes, Together::wide);
+  // What takes no longer than that on the smallest size is short whatever it runs on.
+  const double hardly_long = longest_time(problem, sizes) / 8;
   BundleChoices result;
   ChoiceClasses classes;
   // Of one bundle, the second until a longer one takes its place.
@@ -186,7 +216,10 @@ BundleChoices bundle_choices(const Problem& problem, std::span<const std::int32_
     double fastest = infinite;
     // Short ones hardly need wide groups.
     const bool is_short = problem.fits(sizes.front(), bundle);
-    for (SizeRange range : is_short ? together : alone) {
+    const bool is_very_short =
+        is_short && own.long_items.empty() &&
+        static_cast<double>(problem.least_cost(sizes.front(), bundle)) <= hardly_long;
+    for (SizeRange range : is_very_short ? wide : is_short ? alike : alone) {
       while (range.first < range.last && !problem.fits(sizes[range.first], bundle)) ++range.first;
       const std::int32_t size = sizes[range.first];
       if (!problem.fits(size, bundle)) continue;

@@ -40,6 +40,7 @@ CellBuilder::CellBuilder(const Problem& problem, Tokens capacity, const RankRoom
     return areas[static_cast<std::size_t>(a)] > areas[static_cast<std::size_t>(b)];
   });
   for (const ItemId item : order_) areas_.push_back(areas[static_cast<std::size_t>(item)]);
+  area_ = std::accumulate(areas_.begin(), areas_.end(), 0.0);
 }
 
 const CellBuilder::Table& CellBuilder::table_of(PriceId price) {
@@ -61,6 +62,7 @@ const CellBuilder::Table& CellBuilder::table_of(PriceId price) {
 void CellBuilder::put(std::size_t bin, std::size_t place) {
   next_[place] = place + 1;
   --num_items_left_;
+  area_left_ -= areas_[place];
   placed_.push_back({.bin = bin, .item = order_[place]});
 }
 
@@ -92,7 +94,7 @@ const CellBuilder::Table* CellBuilder::find_table(std::size_t lead, std::int64_t
     if (price < 0) continue;
     const auto cost = static_cast<double>(problem_.item_cost(price, item));
     // No larger group has the smaller area, nor more room than that.
-    if (problem_.has_ordered_links() && cost * size / most_room >= least) break;
+    if (problem_.grows_from(size) && cost * size / most_room >= least) break;
     const auto fixed = static_cast<double>(problem_.price(price).fixed);
     const double room = room_.area(time, cost + fixed, num_slots);
     if (room <= 0 || cost * size / room >= least) continue;
@@ -142,17 +144,24 @@ const CellBuilder::Heights& CellBuilder::heights_for(double lead, double shortes
   return found->second;
 }
 
-// The largest item left that keeps all limits, or the number of items.
-std::size_t CellBuilder::find_fitting(const Table& table, double time, Tokens tokens,
-                                      std::int32_t sequences) {
-  const auto is_too_large = [&](std::size_t place) {
-    return table.costs[place] > time || table.tokens[place] > tokens;
+// The largest item left at or behind `place` that keeps all limits, or the number of items.
+std::size_t CellBuilder::find_fitting(const Table& table, std::size_t place, double time,
+                                      Tokens tokens, std::int32_t sequences) {
+  const auto is_too_large = [&](std::size_t other) {
+    return table.costs[other] > time || table.tokens[other] > tokens;
   };
-  std::size_t place = next_left(0);
+  place = next_left(place);
   while (smallest_ > place && next_left(smallest_ - 1) != smallest_ - 1) --smallest_;
   if (smallest_ <= place || is_too_large(smallest_ - 1)) return order_.size();
   if (is_too_large(place)) {
     std::size_t end = smallest_ - 1;  // is small enough
+    for (std::size_t step = 1; place + step < end; step *= 2) {
+      if (!is_too_large(place + step)) {
+        end = place + step;
+        break;
+      }
+      place += step;
+    }
     while (place + 1 < end) {
       const std::size_t middle = place + (end - place) / 2;
       (is_too_large(middle) ? place : end) = middle;
@@ -173,22 +182,30 @@ std::size_t CellBuilder::find_fitting(const Table& table, double time, Tokens to
   return order_.size();
 }
 
-void CellBuilder::fill_bin(const Table& table, double height, std::int64_t& num_more,
-                           std::size_t bin) {
+// What its items cost; 0 if none fits. The first of them is at or behind `place`, which becomes its
+// place.
+double CellBuilder::fill_bin(const Table& table, double height, std::int64_t& num_more,
+                             std::size_t bin, std::size_t& place) {
   const std::int32_t most = problem_.options().max_sequences;
   constexpr double slack = 1 + 1e-12;
   double time = height * slack - table.fixed;
   Tokens tokens = problem_.capacity() * table.size;
   std::int32_t sequences = most == 0 ? std::numeric_limits<std::int32_t>::max() : most;
+  double cost = 0;
+  std::size_t from = place;
   for (bool is_empty = true; is_empty || num_more > 0; is_empty = false) {
-    const std::size_t found = find_fitting(table, time, tokens, sequences);
-    if (found == order_.size()) return;
+    // What is left of a bin only gets less.
+    from = find_fitting(table, from, time, tokens, sequences);
+    if (from == order_.size()) return cost;
+    if (is_empty) place = from;
     if (!is_empty) --num_more;
-    put(bin, found);
-    time -= table.costs[found];
-    tokens = std::min(tokens, capacity_ * table.size) - table.tokens[found];
-    sequences -= problem_.num_sequences(order_[found]);
+    put(bin, from);
+    cost += table.costs[from];
+    time -= table.costs[from];
+    tokens = std::min(tokens, capacity_ * table.size) - table.tokens[from];
+    sequences -= problem_.num_sequences(order_[from]);
   }
+  return cost;
 }
 
 // A cell with something in every slot but `closed`, as long as there is anything left: if nothing
@@ -205,16 +222,18 @@ void CellBuilder::add_cell(const Table& table, std::int64_t first, const Heights
   const std::int64_t num_left = problem_.num_ranks() - first - table.size;
   std::int64_t num_more = num_items_left_ - (num_open + static_cast<std::int64_t>(num_slots) *
                                                             (num_left / narrowest_size(first)));
+  std::size_t place = 0;  // all larger ones are taken, or too large for the slots that follow
   for (const std::size_t slot : heights.tallest_first) {
     if (slot == closed) continue;
     const std::size_t first_placed = placed_.size();
-    fill_bin(table, heights.of_slot[slot] * time, num_more, first_bin + slot);
+    double cost = fill_bin(table, heights.of_slot[slot] * time, num_more, first_bin + slot, place);
     if (placed_.size() == first_placed) {
       while (smallest_ > 0 && next_left(smallest_ - 1) != smallest_ - 1) --smallest_;
       if (smallest_ == 0 || table.costs[smallest_ - 1] == infinite) continue;
+      cost = table.costs[smallest_ - 1];
       put(first_bin + slot, smallest_ - 1);
     }
-    count_slot(table, slot, first_placed);
+    count_slot(table, slot, cost);
   }
 }
 
@@ -231,7 +250,7 @@ std::size_t CellBuilder::add_wide_cell(const Table& table, std::int64_t first,
   cells_.push_back({.cell = {.ranks = {.first = first, .size = table.size}, .line = num_lines_},
                     .is_wide = true,
                     .slot = slot});
-  count_slot(table, slot, placed_.size() - 1);
+  count_slot(table, slot, table.costs[lead]);
   return slot;
 }
 
@@ -267,8 +286,9 @@ void CellBuilder::add_cells_beside(const Table& wide, std::int64_t first, const 
       const PriceId price = problem_.price_of({.first = first, .size = size});
       if (price < 0) continue;
       const Table& table = table_of(price);
-      const std::size_t lead = find_fitting(table, limit - table.fixed, problem_.capacity() * size,
-                                            std::numeric_limits<std::int32_t>::max());
+      const std::size_t lead =
+          find_fitting(table, 0, limit - table.fixed, problem_.capacity() * size,
+                       std::numeric_limits<std::int32_t>::max());
       const double excess = lead < order_.size()
                                 ? std::max(little, table.costs[lead] * size / areas_[lead])
                                 : infinite;
@@ -292,13 +312,10 @@ std::int32_t CellBuilder::narrowest_size(std::int64_t first) const {
   return problem_.sizes().back();
 }
 
-// A bin of the slot, which holds all that was placed from there on.
-void CellBuilder::count_slot(const Table& table, std::size_t slot, std::size_t first_placed) {
-  auto cost = static_cast<Nanoseconds>(table.fixed);
-  for (std::size_t i = first_placed; i < placed_.size(); ++i) {
-    cost += problem_.item_cost(table.price, placed_[i].item);
-  }
-  PassCost pass = split_cost(cost, problem_.model().forward_share);
+// A bin of the slot, whose items cost so much.
+void CellBuilder::count_slot(const Table& table, std::size_t slot, double cost) {
+  PassCost pass =
+      split_cost(static_cast<Nanoseconds>(table.fixed + cost), problem_.model().forward_share);
   if (problem_.options().pass == Pass::forward) pass.backward = 0;
   slot_costs_[slot].forward = std::max(slot_costs_[slot].forward, pass.forward);
   slot_costs_[slot].backward = std::max(slot_costs_[slot].backward, pass.backward);
@@ -320,6 +337,7 @@ bool CellBuilder::builds_cells(std::int32_t num_slots, double time) {
   std::iota(next_.begin(), next_.end(), std::size_t{0});
   smallest_ = order_.size();
   num_items_left_ = problem_.num_items();
+  area_left_ = area_;
   first_heights_ = nullptr;
   cells_.clear();
   placed_.clear();
@@ -327,12 +345,16 @@ bool CellBuilder::builds_cells(std::int32_t num_slots, double time) {
   time_ = 0;
   slot_costs_.assign(static_cast<std::size_t>(num_slots), {});
   const bool is_paced = problem_.options().sync == Sync::microbatch;
+  constexpr double much = 1.03;
+  const SlotRange counted{.least = num_slots, .most = num_slots};
+  const double most_room = std::max(0.0, room_.area(time, 0, counted));
+  room_left_ = problem_.num_ranks() * most_room;
   const std::size_t none = slot_costs_.size();
   std::int64_t first = 0;
   std::int32_t widest = problem_.sizes().back();
   for (std::size_t lead = next_left(0); lead < order_.size(); lead = next_left(0)) {
-    const Table* table = find_table(lead, first, std::min(narrowest_size(first), widest), widest,
-                                    {.least = num_slots, .most = num_slots}, time);
+    const Table* table =
+        find_table(lead, first, std::min(narrowest_size(first), widest), widest, counted, time);
     if (table == nullptr) return false;
     const double needed = (table->costs[lead] + table->fixed) / time;
     const double shortest = (table->costs.back() + table->fixed) / time;
@@ -345,9 +367,11 @@ bool CellBuilder::builds_cells(std::int32_t num_slots, double time) {
       add_cell(*table, first, heights, none, time);
     }
     time_ = std::max(time_, line_time());
-    constexpr double much = 1.03;
     if (next_left(0) == lead || time_ > much * time) return false;
     first += table->size;
+    // No rank does more, however the rest is put.
+    room_left_ = static_cast<double>(problem_.num_ranks() - first) * most_room;
+    if (area_left_ > room_left_ + area_ * 1e-9) return false;
     widest = table->size;
     ++num_lines_;
     if (!is_paced) std::fill(slot_costs_.begin(), slot_costs_.end(), PassCost{});

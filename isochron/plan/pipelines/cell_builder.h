@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -23,6 +24,12 @@ class CellBuilder {
   // Builds cells with so many slots that take about `time`, as RankRoom counts it. False if some
   // item found no place, or if they take much longer because a slot has to hold something.
   [[nodiscard]] bool builds_cells(std::int32_t num_slots, double time);
+
+  // What found no place, however the ranks that nothing was built on are used, as part of the area
+  // of all items.
+  [[nodiscard]] double part_left() const {
+    return std::max(0.0, area_left_ - room_left_) / std::max(1.0, area_);
+  }
 
   // What was built last, and how long its slowest line takes.
   [[nodiscard]] double time() const { return time_; }
@@ -68,11 +75,12 @@ class CellBuilder {
   void add_cells_beside(const Table& wide, std::int64_t first, const Heights& heights,
                         std::size_t closed, double time);
   [[nodiscard]] std::int32_t narrowest_size(std::int64_t first) const;
-  void count_slot(const Table& table, std::size_t slot, std::size_t first_placed);
+  void count_slot(const Table& table, std::size_t slot, double cost);
   [[nodiscard]] double line_time();
-  void fill_bin(const Table& table, double height, std::int64_t& num_more, std::size_t bin);
-  [[nodiscard]] std::size_t find_fitting(const Table& table, double time, Tokens tokens,
-                                         std::int32_t sequences);
+  [[nodiscard]] double fill_bin(const Table& table, double height, std::int64_t& num_more,
+                                std::size_t bin, std::size_t& place);
+  [[nodiscard]] std::size_t find_fitting(const Table& table, std::size_t place, double time,
+                                         Tokens tokens, std::int32_t sequences);
 
   const Problem& problem_;
   Tokens capacity_;
@@ -93,6 +101,9 @@ class CellBuilder {
   std::map<int, Heights> peak_heights_;     // with one that is, by its length
   const Heights* first_heights_ = nullptr;  // of the first cell
   std::int64_t num_items_left_ = 0;
+  double area_ = 0;  // of all items
+  double area_left_ = 0;
+  double room_left_ = 0;      // on ranks without a cell
   std::size_t smallest_ = 0;  // all places from here on are taken
 };
 

@@ -66,35 +66,41 @@ std::optional<FoundCells> search_cells(const Problem& problem, const RankRoom& r
       guess ? std::vector{guess->num_slots} : slot_counts(problem, room.bubble());
   int num_idle = 0;
   for (const std::int32_t count : counts) {
+    double low = least;
+    double high = guess ? std::max(least, guess->time) : least;
+    // Becomes one of them.
     const auto is_found = [&](double time) {
-      if (!builder.builds_cells(count, time)) return false;
+      if (!builder.builds_cells(count, time)) {
+        // Ranks do hardly more than in proportion to the time.
+        low = std::max(low, time * (1 + builder.part_left() / 3));
+        return false;
+      }
+      high = std::min(time, builder.time());
       if (!best || builder.time() < best->found.time) {
         best = {.draft = builder.draft(), .found = {.num_slots = count, .time = builder.time()}};
       }
       return true;
     };
-    double low = least;
-    double high = guess ? std::max(least, guess->time) : least;
     if (!best) {
       constexpr double much_longer = 4;
-      const double factor = guess ? 1.03 : 1.15;
-      for (; !is_found(high) && high < much_longer * least; high *= factor) low = high;
+      const double most = guess ? 1.03 : 1.15;
+      while (!is_found(high) && high < much_longer * least) {
+        high *= std::clamp(1 + builder.part_left(), 1.01, most);
+      }
       if (!best) continue;
     } else {
       constexpr double worthwhile = 0.995;
-      high = best->found.time * worthwhile;
       constexpr int max_idle = 5;
-      if (!is_found(high)) {
+      if (!is_found(best->found.time * worthwhile)) {
         if (++num_idle == max_idle) break;
         continue;
       }
     }
     num_idle = 0;
     constexpr int num_halvings = 5;
-    constexpr double near = 1.004;
+    constexpr double near = 1.002;
     for (int i = 0; i < num_halvings && high > low * near; ++i) {
-      const double middle = (low + high) / 2;
-      (is_found(middle) ? high : low) = middle;
+      static_cast<void>(is_found((low + high) / 2));
     }
   }
   return best;

@@ -90,25 +90,36 @@ bool fill_cell(const Problem& problem, const CellItems& cells, std::size_t cell,
                     .tokens = shape.capacity * cells.ranks(cell).size,
                     .num_sequences = most == 0 ? problem.num_items() : most});
   }
+  // The slot that lacks most comes first, of equal ones the earlier.
+  const auto is_behind = [&](std::size_t a, std::size_t b) {
+    return left[a].time != left[b].time ? left[a].time < left[b].time : a > b;
+  };
+  std::vector<std::size_t> slots(bins.size());
+  std::iota(slots.begin(), slots.end(), std::size_t{0});
+  std::make_heap(slots.begin(), slots.end(), is_behind);
   // While there are as many items as empty slots, each goes into one of those.
   std::size_t num_empty = bins.size();
   for (std::size_t i = 0; i < items.size(); ++i) {
     const bool must_open = items.size() - i <= num_empty;
     const Tokens tokens = cells.tokens(cell, items[i]);
     const std::int32_t num_sequences = problem.num_sequences(items[i]);
-    std::optional<std::size_t> best;
-    for (std::size_t slot = 0; slot < bins.size(); ++slot) {
-      const bool takes =
-          bins[slot].items.empty() || (!must_open && tokens <= left[slot].tokens &&
-                                       (most == 0 || num_sequences <= left[slot].num_sequences));
-      if (takes && (!best || left[slot].time > left[*best].time)) best = slot;
+    auto end = slots.end();  // of those that were not looked at
+    while (end != slots.begin()) {
+      std::pop_heap(slots.begin(), end--, is_behind);
+      const Left& room = left[*end];
+      if (bins[*end].items.empty() || (!must_open && tokens <= room.tokens &&
+                                       (most == 0 || num_sequences <= room.num_sequences))) {
+        break;
+      }
+      if (end == slots.begin()) return false;
     }
-    if (!best) return false;
-    if (bins[*best].items.empty()) --num_empty;
-    bins[*best].items.push_back(items[i]);
-    left[*best].time -= cells.cost(cell, items[i]);
-    left[*best].tokens -= tokens;
-    left[*best].num_sequences -= num_sequences;
+    const std::size_t best = *end;
+    if (bins[best].items.empty()) --num_empty;
+    bins[best].items.push_back(items[i]);
+    left[best].time -= cells.cost(cell, items[i]);
+    left[best].tokens -= tokens;
+    left[best].num_sequences -= num_sequences;
+    while (end != slots.end()) std::push_heap(slots.begin(), ++end, is_behind);
   }
   return true;
 }

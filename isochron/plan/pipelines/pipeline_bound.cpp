@@ -215,11 +215,16 @@ class PipelineBound {
 }  // namespace
 
 Nanoseconds pipeline_bound(const Problem& problem, const RankRoom& room) {
-  const Nanoseconds whole = std::max(
-      equal_count_bound(problem),
-      problem.options().sync == Sync::microbatch ? slot_bound(problem) : step_bound(problem));
-  return PipelineBound(problem, room, bundle_choices(problem, problem.sizes()))
-      .bound(whole, 0, Effort::full);
+  const Nanoseconds whole = equal_count_bound(problem);
+  PipelineBound pipelines(problem, room, bundle_choices(problem, problem.sizes()));
+  const Nanoseconds bound = pipelines.bound(whole, 0, Effort::full);
+  const auto raised_by = [&](Nanoseconds work) {
+    return std::max(bound, pipelines.bound(work, 0, Effort::little));
+  };
+  if (problem.options().sync == Sync::microbatch) return raised_by(slot_bound(problem));
+  // What a step without stages knows of its micro-batches is seldom more than a hundredth.
+  const Nanoseconds likely = whole + whole / 50;
+  return raised_by(likely) == bound ? bound : raised_by(step_bound(problem));
 }
 
 Nanoseconds pipeline_bound_of(const Problem& problem, const RankRoom& room, Nanoseconds work) {

@@ -29,12 +29,18 @@ std::vector<double> sums_of_weights(const BlockTurn& turn, double first, double 
                                     double missed, std::size_t count) {
   std::vector<double> weights(count, first);
   std::vector<double> sums(count, first);
+  const double per_gain = gained > 0 ? 1 / (gained * turn.gain) : infinite;
+  constexpr double too_many = 1e12;  // for a share that anybody notices
   for (std::size_t i = 1; i < count; ++i) {
+    if (sums[i - 1] > too_many) {
+      std::fill(sums.begin() + static_cast<std::ptrdiff_t>(i), sums.end(), infinite);
+      break;
+    }
     double needed = 1;
     for (std::size_t back = 0; back < std::min(turn.missed.size(), i); ++back) {
       needed += missed * turn.missed[back] * weights[i - 1 - back];
     }
-    weights[i] = gained > 0 ? needed / (gained * turn.gain) : infinite;
+    weights[i] = needed * per_gain;
     sums[i] = sums[i - 1] + weights[i];
   }
   return sums;

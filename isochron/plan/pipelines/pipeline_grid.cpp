@@ -68,10 +68,15 @@ class GridSearch {
 
   void fill(const CellDraft& draft) {
     for (std::size_t i = 0; i < bins_.size(); ++i) {
-      const Spot spot{.cell = i / num_slots_, .slot = i % num_slots_};
-      bins_[i] = {.is_closed = draft.bins[i].is_closed};
-      set_pass(spot.cell, bins_[i]);
-      for (const ItemId item : draft.bins[i].items) put(spot, item);
+      Bin& filled = bins_[i];
+      filled.is_closed = draft.bins[i].is_closed;
+      filled.items.clear();
+      filled.cost = 0;
+      filled.tokens = 0;
+      filled.num_sequences = 0;
+      filled.pass = {};
+      for (const ItemId item : draft.bins[i].items) put(filled, i / num_slots_, item);
+      set_pass(i / num_slots_, filled);
     }
     time_all();
   }
@@ -86,13 +91,17 @@ class GridSearch {
   Nanoseconds longest() const { return times_[slowest_line_]; }
 
   Grid grid() const {
-    Grid result{.slots = DraftSlots(num_slots_), .time = longest()};
-    for (std::size_t cell = 0; cell < num_cells_; ++cell) {
-      for (std::size_t slot = 0; slot < num_slots_; ++slot) {
+    Grid result{.slots = DraftSlots(num_slots_), .time = longest(), .is_full = true};
+    for (std::size_t slot = 0; slot < num_slots_; ++slot) {
+      result.slots[slot].reserve(num_cells_);
+      std::int64_t num_busy = 0;  // ranks
+      for (std::size_t cell = 0; cell < num_cells_; ++cell) {
         const Bin& full = bin({cell, slot});
         if (full.items.empty()) continue;
         result.slots[slot].push_back({.ranks = cells_.ranks(cell), .items = full.items});
+        num_busy += cells_.ranks(cell).size;
       }
+      result.is_full = result.is_full && num_busy == problem_.num_ranks();
     }
     return result;
   }
@@ -135,21 +144,18 @@ class GridSearch {
     changed.pass = split_cost(cost, problem_.model().forward_share);
     if (problem_.options().pass == Pass::forward) changed.pass.backward = 0;
   }
-  void put(Spot spot, ItemId item) {
-    Bin& target = bin(spot);
+  // These leave `pass` to set_pass().
+  void put(Bin& target, std::size_t cell, ItemId item) const {
     target.items.push_back(item);
-    target.cost += cells_.cost(spot.cell, item);
-    target.tokens += cells_.tokens(spot.cell, item);
+    target.cost += cells_.cost(cell, item);
+    target.tokens += cells_.tokens(cell, item);
     target.num_sequences += problem_.num_sequences(item);
-    set_pass(spot.cell, target);
   }
-  void remove(Spot spot, ItemId item) {
-    Bin& source = bin(spot);
+  void remove(Bin& source, std::size_t cell, ItemId item) const {
     source.items.erase(std::find(source.items.begin(), source.items.end(), item));
-    source.cost -= cells_.cost(spot.cell, item);
-    source.tokens -= cells_.tokens(spot.cell, item);
+    source.cost -= cells_.cost(cell, item);
+    source.tokens -= cells_.tokens(cell, item);
     source.num_sequences -= problem_.num_sequences(item);
-    set_pass(spot.cell, source);
   }
 
   Nanoseconds line_time(std::size_t line) {
@@ -314,10 +320,12 @@ class GridSearch {
     const std::size_t line = line_of_[from.cell];
     const std::size_t other_line = line_of_[to.cell];
     const auto exchange = [&](Spot a, ItemId x, Spot b, ItemId y) {
-      remove(a, x);
-      if (y >= 0) remove(b, y);
-      put(b, x);
-      if (y >= 0) put(a, y);
+      remove(bin(a), a.cell, x);
+      if (y >= 0) remove(bin(b), b.cell, y);
+      put(bin(b), b.cell, x);
+      if (y >= 0) put(bin(a), a.cell, y);
+      set_pass(a.cell, bin(a));
+      set_pass(b.cell, bin(b));
       find_slowest(line, from.slot);
       find_slowest(other_line, to.slot);
     };
@@ -365,17 +373,19 @@ std::optional<Grid> find_grid(const Problem& problem, const CellItems& cells,
   std::optional<CellDraft> best;
   Nanoseconds least = 0;
   GridSearch search(problem, cells, shape);
+  bool is_filled = false;  // with the best
   for (const bool is_wait_counted : {false, true}) {
     if (shape.is_rough && !is_wait_counted) continue;
     auto draft = find_even_cells(problem, cells, shape, heights, is_wait_counted);
     if (!draft) continue;
     search.fill(*draft);
-    if (best && search.longest() >= least) continue;
+    is_filled = !best || search.longest() < least;
+    if (!is_filled) continue;
     best = std::move(draft);
     least = search.longest();
   }
   if (!best) return std::nullopt;
-  search.fill(*best);
+  if (!is_filled) search.fill(*best);
   search.improve(bound, work);
   return search.grid();
 }

@@ -15,7 +15,8 @@ namespace isochron {
 
 struct Grid {
   DraftSlots slots;      // empty bins are left out
-  Nanoseconds time = 0;  // of simulate(), if each bin holds something
+  Nanoseconds time = 0;  // of simulate(), if it is full
+  bool is_full = false;  // every rank has something in every slot
 };
 
 // For cells of one size, which every item fits. Spreads the items over the cells and those of a

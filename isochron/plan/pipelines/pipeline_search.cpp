@@ -12,6 +12,7 @@
 #include <iterator>
 #include <numeric>
 #include <optional>
+#include <span>
 
 #include "isochron/core/order.h"
 #include "isochron/plan/baselines.h"
@@ -27,7 +28,7 @@
 #include "isochron/plan/pipelines/slot_heights.h"
 #include "isochron/plan/plan_slots.h"
 #include "isochron/plan/related_problems.h"
-#include "isochron/plan/slots/slot_search.h"
+#include "isochron/plan/slots/slot_packer.h"
 #include "isochron/simulate/chunk_cost.h"
 #include "isochron/simulate/order_microbatches.h"
 #include "isochron/simulate/pipeline_time.h"
@@ -38,9 +39,8 @@ namespace isochron {
 namespace {
 
 // Whether looking at everything would take more than about a hundredth of the step, and nobody asks
-// for more effort. What is kept together has few ways to be planned.
+// for more effort.
 bool is_hasty(const Problem& problem, Nanoseconds bound, std::int64_t work) {
-  if (problem.num_bundles() != problem.num_items()) return false;
   if (work > 2 * default_effort(problem)) return false;
   constexpr double to_begin = 2e6;
   constexpr double for_an_item = 20e3;
@@ -65,12 +65,12 @@ class PipelineSearch {
         best_size_(problem.sizes().front()) {}
 
   DraftSlots run() {
-    consider_dealt();
     consider_all();
     if (best_excess_ > 0) {
       capacity_ = capacity_within_memory();
       consider_all();
     }
+    consider_dealt();
     return best_;
   }
 
@@ -91,6 +91,7 @@ class PipelineSearch {
 
   void consider_all() {
     Scout scout(problem_, room_, heights_, capacity_, bound_, num_operations(), is_hasty_);
+    has_sample_ = scout.has_sample();
     best_rough_ = best_time();
     const bool may_have_cells =
         !is_fixed_ && !problem_.has_speeds() && problem_.num_bundles() == problem_.num_items();
@@ -114,8 +115,12 @@ class PipelineSearch {
   // A rough time that may become the best when the plan is made properly. Where all ranks wait for
   // each other it says less.
   bool is_near(Nanoseconds time) const {
-    return time - best_rough_ <= best_rough_ / (is_paced() ? 8 : 32);
+    Nanoseconds part = is_paced() ? 8 : 32;
+    if (is_hasty_ && (is_paced() ? !has_sample_ : shape_.virtual_ == 1)) part *= 4;
+    return time - best_rough_ <= best_rough_ / part;
   }
+  // Slots of groups of several sizes help where some items are too long for anything else.
+  bool is_good(Nanoseconds time) const { return time - bound_ <= bound_ / 8; }
   bool is_paced() const { return problem_.options().sync == Sync::microbatch; }
 
   bool has_price_everywhere(std::int32_t size) const {
@@ -140,7 +145,7 @@ class PipelineSearch {
     Grid grid = improved_grid(problem_, cells->draft,
                               {.num_slots = cells->found.num_slots, .capacity = capacity_}, bound_,
                               num_operations());
-    consider(equalized(std::move(grid.slots)), false);
+    consider(std::move(grid));
   }
 
   // Grids of static sizes, of each the fastest, roughly.
@@ -164,21 +169,23 @@ class PipelineSearch {
     if (!recipes.empty()) best_size_ = recipes.front().size;
     // Which of them keeps a limit on activations, their time does not tell.
     const bool is_limited = problem_.options().max_activation_bytes > 0;
-    const std::size_t most = is_hasty_ && is_paced() ? 2 : recipes.size();
+    const std::size_t most = !is_hasty_ || !is_paced() ? recipes.size() : has_sample_ ? 2 : 1;
+    // What cells of several sizes take roughly is less than what they take in the end.
+    if (is_hasty_ && !recipes.empty()) best_rough_ = std::min(best_time(), recipes.front().time);
     for (std::size_t i = 0; i < recipes.size(); ++i) {
       const auto& [time, num_slots, size] = recipes[i];
       if ((i >= most || !is_near(time)) && !is_limited) break;
       const CellItems cells(problem_, equal_cells(problem_, size));
       auto grid = find_grid(problem_, cells, {.num_slots = num_slots, .capacity = capacity_},
                             heights_.of(num_slots), bound_, num_operations());
-      if (grid && consider(equalized(std::move(grid->slots)), false)) best_size_ = size;
+      if (grid && consider(*std::move(grid))) best_size_ = size;
     }
   }
 
   // Cells of several sizes that run whole bundles. A long item passes all stages one after the
   // other, while the stages of all others work at once.
-  void consider_kept_cells() {
-    const BundleTable table(problem_);
+  void consider_kept_cells(std::span<const std::int32_t> sizes) {
+    const BundleTable table(problem_, sizes);
     const double wait = static_cast<double>(shape_.stages - 1) / shape_.virtual_;
     std::vector<BundleCell> last;
     for (std::int32_t level = 0; level < table.num_levels(); ++level) {
@@ -216,7 +223,7 @@ class PipelineSearch {
   // Slots of groups of several sizes: those that let no item take longer than some limit.
   void consider_mixed(Scout& scout) {
     if (problem_.options().keep_groups == KeepGroups::rank) {
-      if (has_nested_bundles(problem_)) consider_kept_cells();
+      for (const auto& sizes : cell_sizes(problem_)) consider_kept_cells(sizes);
       consider(equalized(search_kept_slots(problem_, 0, work_)), true);
       if (const auto fused = find_fused(problem_, bound_)) {
         const DraftSlots slots = search_pipeline(*fused, trial_, room_, bound_, work_ / 4);
@@ -226,6 +233,7 @@ class PipelineSearch {
     }
     // A rough time that is too long to become the best when the slots are made properly. Packing
     // saves more where groups wait for all others.
+    if (is_hasty_ && has_sample_ && is_good(best_rough_)) return;
     Nanoseconds far = best_rough_ + best_rough_ / (is_paced() ? 6 : 24);
     if (problem_.options().max_activation_bytes > 0 || best_rough_ == max_total_cost) {
       far = max_total_cost;
@@ -233,10 +241,12 @@ class PipelineSearch {
     const std::vector<MixedRecipe> recipes =
         scout.find_mixed({problem_.sizes().front(), best_size_, best_size_ / 2}, far);
     const std::size_t num_proper = scout.has_sample() ? 1 : 3;
+    if (recipes.empty() || recipes.front().time >= far) return;
+    const SlotPacker packer(problem_);
     for (std::size_t i = 0; i < std::min(num_proper, recipes.size()); ++i) {
       const auto& [time, limit, base] = recipes[i];
       if (time >= far) break;
-      consider(equalized(pack_slots(problem_, limit, base, PackCare::proper).slots), true);
+      consider(equalized(packer.pack(limit, base, PackCare::proper).slots), true);
     }
   }
 
@@ -265,6 +275,7 @@ class PipelineSearch {
     if (is_fixed_) consider(deal_in_order(problem_), false);
     if (options.keep_groups != KeepGroups::none || !is_whole) return;
     const StepPlan naive = naive_plan(trial_.batch, trial_.topology, trial_.cost, options, bound_);
+    if (options.max_activation_bytes == 0 && naive.predicted_step_ns >= best_time()) return;
     const auto sizes = problem_.sizes();
     DraftSlots slots;
     for (const Slot& slot : naive.microbatches) {
@@ -287,6 +298,13 @@ class PipelineSearch {
     consider(equalized(std::move(slots)), false);
   }
 
+  bool consider(Grid grid) {
+    if (grid.is_full && problem_.options().max_activation_bytes == 0) {
+      return is_best(std::move(grid.slots), grid.time, 0);
+    }
+    return consider(equalized(std::move(grid.slots)), false);
+  }
+
   // Whether they are better than the best so far.
   bool consider(DraftSlots slots, bool may_reorder) {
     const std::int64_t limit = problem_.options().max_activation_bytes;
@@ -302,9 +320,14 @@ class PipelineSearch {
     const Nanoseconds time = player.play(
         order, [](const PipelineOperation&, const PlayedGroup&, Nanoseconds, Nanoseconds) {});
     std::int64_t excess = 0;
-    for (std::int32_t rank = 0; limit > 0 && rank < player.num_ranks(); ++rank) {
-      excess = std::max(excess, player.peak_bytes(rank, order) - limit);
+    if (limit > 0) {
+      const std::vector<std::int64_t> peaks = player.peak_bytes(order);
+      excess = std::max(excess, *std::max_element(peaks.begin(), peaks.end()) - limit);
     }
+    return is_best(std::move(slots), time, excess);
+  }
+
+  bool is_best(DraftSlots slots, Nanoseconds time, std::int64_t excess) {
     if (!best_.empty() && std::pair(excess, time) >= std::pair(best_excess_, best_time_)) {
       return false;
     }
@@ -323,6 +346,7 @@ class PipelineSearch {
   std::int32_t multiple_;
   bool is_fixed_;
   bool is_hasty_;
+  bool has_sample_ = false;
   Tokens capacity_;  // of a rank, for micro-batches of several items
   SlotHeights heights_;
   std::int32_t best_size_;                   // of grids

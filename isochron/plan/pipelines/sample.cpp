@@ -23,8 +23,7 @@ std::unique_ptr<Problem> sample_of(const Problem& problem) {
   // The more ranks wait for each other, the more they wait: only many are like more.
   const bool is_paced = problem.options().sync == Sync::microbatch;
   const std::int32_t ranks = ranks_of_sample(problem.num_ranks(), is_paced ? 64 : 16);
-  const bool is_plain = problem.num_bundles() == problem.num_items() && !problem.has_speeds();
-  if (ranks == 0 || !is_plain) return nullptr;
+  if (ranks == 0 || problem.has_speeds()) return nullptr;
   Topology topology = problem.topology();
   topology.ranks = ranks;
   PlanOptions options = problem.options();
@@ -32,25 +31,32 @@ std::unique_ptr<Problem> sample_of(const Problem& problem) {
   options.max_context_size = std::min(options.max_context_size, ranks);
   if (options.min_context_size > ranks || ranks % mode.size != 0) return nullptr;
 
-  std::vector<std::pair<Tokens, ItemId>> longest_first;
-  for (ItemId item = 0; item < problem.num_items(); ++item) {
-    longest_first.emplace_back(-problem.tokens(1, item), item);
+  std::vector<std::pair<Tokens, BundleId>> longest_first;
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    Tokens tokens = 0;
+    for (const ItemId item : problem.items_of(bundle)) tokens += problem.tokens(1, item);
+    longest_first.emplace_back(-tokens, bundle);
   }
   std::sort(longest_first.begin(), longest_first.end());
   Work work;
   const auto step = static_cast<std::size_t>(problem.num_ranks() / ranks);
   for (std::size_t i = step / 2; i < longest_first.size(); i += step) {
-    const ItemId item = longest_first[i].second;
-    const std::int32_t size = problem.sizes()[problem.smallest_place(item)];
-    if (problem.is_alone(item) || size > ranks) continue;
-    auto& sequences = work.items.emplace_back();
-    for (const SequenceId id : problem.work().items[static_cast<std::size_t>(item)]) {
-      sequences.emplace_back(static_cast<std::int32_t>(work.lengths.size()));
-      work.lengths.push_back(problem.work().lengths[id.index()]);
-      if (problem.work().extra_costs.empty()) continue;
-      work.extra_costs.push_back(problem.work().extra_costs[id.index()]);
+    const BundleId bundle = longest_first[i].second;
+    const auto items = problem.items_of(bundle);
+    const bool is_alone = std::any_of(items.begin(), items.end(),
+                                      [&](ItemId item) { return problem.is_alone(item); });
+    if (is_alone || problem.sizes()[problem.smallest_place(bundle)] > ranks) continue;
+    auto& same = work.bundles.emplace_back();
+    for (const ItemId item : items) {
+      same.push_back(static_cast<ItemId>(work.items.size()));
+      auto& sequences = work.items.emplace_back();
+      for (const SequenceId id : problem.work().items[static_cast<std::size_t>(item)]) {
+        sequences.emplace_back(static_cast<std::int32_t>(work.lengths.size()));
+        work.lengths.push_back(problem.work().lengths[id.index()]);
+        if (problem.work().extra_costs.empty()) continue;
+        work.extra_costs.push_back(problem.work().extra_costs[id.index()]);
+      }
     }
-    work.bundles.push_back({static_cast<ItemId>(work.bundles.size())});
   }
   if (work.items.empty()) return nullptr;
   return std::make_unique<Problem>(std::move(work), topology, problem.model(), options);

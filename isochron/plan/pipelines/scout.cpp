@@ -15,7 +15,7 @@
 #include "isochron/plan/pipelines/pipeline_grid.h"
 #include "isochron/plan/pipelines/sample.h"
 #include "isochron/plan/plan_slots.h"
-#include "isochron/plan/slots/slot_search.h"
+#include "isochron/plan/slots/slot_packer.h"
 #include "isochron/simulate/chunk_cost.h"
 #include "isochron/simulate/order_microbatches.h"
 #include "isochron/simulate/pipeline_time.h"
@@ -38,6 +38,43 @@ std::vector<Nanoseconds> slot_times(const Problem& problem, const DraftSlots& sl
   }
   return times;
 }
+
+// The item that takes most of all ranks, and what all take on their smallest groups.
+class LongestItem {
+ public:
+  explicit LongestItem(const Problem& problem) : problem_(problem) {
+    double most = -1;
+    for (ItemId item = 0; item < problem.num_items(); ++item) {
+      const std::int32_t size = problem.sizes()[problem.smallest_place(item)];
+      const double area =
+          static_cast<double>(problem.item_cost(problem.cheapest_price(size), item)) * size;
+      area_ += area;
+      if (area <= most) continue;
+      most = area;
+      item_ = item;
+    }
+  }
+
+  [[nodiscard]] double area_of_all() const { return area_; }
+
+  // Of the item on the smallest group, of at least `base` ranks, that takes no longer than `limit`;
+  // else the least.
+  [[nodiscard]] Nanoseconds time_within(Nanoseconds limit, std::int32_t base) const {
+    Nanoseconds least = max_total_cost;
+    for (const std::int32_t size : problem_.sizes()) {
+      if (size < base || !problem_.item_fits(size, item_)) continue;
+      const PriceId price = problem_.cheapest_price(size);
+      least = std::min(least, problem_.item_cost(price, item_) + problem_.price(price).fixed);
+      if (least <= limit) break;
+    }
+    return least == max_total_cost ? 0 : least;
+  }
+
+ private:
+  const Problem& problem_;
+  ItemId item_ = 0;
+  double area_ = 0;
+};
 
 // None if what little of the question is in it, such as one very long sequence, makes the whole
 // take longer than the sample does.
@@ -67,7 +104,7 @@ Scout::Scout(const Problem& problem, const RankRoom& room, SlotHeights& heights,
 
 // Equal slots say little of what exchanges make of them: all get a few.
 std::int64_t Scout::rough_work() const {
-  return work_ / (problem_.topology().pipeline.virtual_ > 1 ? 8 : 16);
+  return work_ / (problem_.topology().pipeline.virtual_ > 1 ? 8 : is_hasty_ ? 32 : 16);
 }
 
 std::optional<RoughCells> Scout::find_cells() {
@@ -160,21 +197,44 @@ Nanoseconds Scout::time_of_slots(const DraftSlots& slots) const {
   return PipelineTime(shape, count, problem_.options().pass).makespan(costs);
 }
 
+double Scout::time_in_room(Nanoseconds step) const {
+  const double share = problem_.options().pass == Pass::train ? 1 : problem_.model().forward_share;
+  return static_cast<double>(step - room_.transfers()) * problem_.topology().pipeline.stages /
+         share;
+}
+
 std::vector<MixedRecipe> Scout::find_mixed(const std::set<std::int32_t>& bases,
                                            Nanoseconds limit_of_time) {
   const std::int32_t stages = problem_.topology().pipeline.stages;
   std::vector<MixedRecipe> recipes;
   Nanoseconds best = limit_of_time;
+  const LongestItem longest(ground_);
+  const SlotPacker packer(ground_);
   for (const std::int32_t base : ground_.sizes()) {
     if (!bases.contains(base)) continue;
     // Packing looks at items on many sizes: of very many a few limits are enough.
     const auto num_tables = static_cast<std::int64_t>(ground_.sizes().size());
-    const std::int64_t max_limits = std::clamp<std::int64_t>(
-        (std::int64_t{1} << 26) / (num_tables * ground_.num_items()), 1, is_hasty_ ? 5 : 10);
+    const bool is_paced = problem_.options().sync == Sync::microbatch;
+    const std::int64_t max_limits =
+        std::clamp<std::int64_t>((std::int64_t{1} << 26) / (num_tables * ground_.num_items()), 1,
+                                 !is_hasty_ ? 10
+                                 : is_paced ? 5
+                                            : 3);
     Nanoseconds limit = bound_;
     for (std::int64_t i = 0; i < max_limits; ++i) {
-      const DraftSlots slots = pack_slots(ground_, limit, base, PackCare::rough).slots;
-      if (pass_time(problem_, slots_time(ground_, slots)) / stages > best) break;
+      // A slot as long as the longest item makes all ranks wait.
+      const Nanoseconds near = is_hasty_ ? best : limit_of_time;
+      const Nanoseconds least = longest.time_within(limit, base);
+      const SlotRange any_number{.least = 1, .most = ground_.num_items()};
+      const double room = room_.area(time_in_room(near), static_cast<double>(least), any_number);
+      if (near < max_total_cost && room * ground_.num_ranks() < longest.area_of_all()) {
+        limit = std::min(limit, least) * 4 / 5;
+        continue;
+      }
+      const Nanoseconds most =
+          best < max_total_cost ? static_cast<Nanoseconds>(time_in_room(best)) : best;
+      const DraftSlots slots = packer.pack(limit, base, PackCare::rough, most).slots;
+      if (slots.empty() || pass_time(problem_, slots_time(ground_, slots)) / stages > best) break;
       const Nanoseconds time = time_of_slots(slots);
       recipes.push_back({.time = time, .limit = limit, .base = base});
       const std::vector<Nanoseconds> times = slot_times(ground_, slots);

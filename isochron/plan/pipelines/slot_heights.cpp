@@ -33,19 +33,13 @@ class Heights {
   // Lengths of blocks from the front, or the back, if a path gains 1 there.
   std::vector<double> rising() const {
     std::vector<double> blocks(num_blocks_);
-    climb(1, forward_, infinite, blocks);
+    climb(forward_, blocks);
     return blocks;
   }
   std::vector<double> falling() const {
-    std::vector<double> blocks;
-    set_falling(1, infinite, num_blocks_, blocks);
+    std::vector<double> blocks(num_blocks_);
+    climb(1 - forward_, blocks);
     return blocks;
-  }
-  // The first of those from the back, none above `longest`.
-  void set_falling(double gain, double longest, std::size_t count,
-                   std::vector<double>& blocks) const {
-    blocks.resize(count);
-    climb(gain, 1 - forward_, longest, blocks);
   }
 
   double width() const { return width_; }
@@ -60,19 +54,16 @@ class Heights {
   }
 
  private:
-  // `taken` is the part of a pass that takes a path along; the other is missed.
-  void climb(double gain, double taken, double longest, std::vector<double>& blocks) const {
+  // `taken` is the part of a pass that takes a path along; the other is missed. None is shorter
+  // than the one before it.
+  void climb(double taken, std::vector<double>& blocks) const {
     const double per_length = 1 / (taken * turn_.gain * width_);
     for (std::size_t i = 0; i < blocks.size(); ++i) {
-      double allowed = gain;
+      double allowed = 1;
       for (std::size_t back = 0; back < std::min(turn_.missed.size(), i); ++back) {
         allowed += (1 - taken) * turn_.missed[back] * width_ * blocks[i - 1 - back];
       }
       blocks[i] = allowed * per_length;
-      if (blocks[i] < longest) continue;
-      // None is shorter than the one before it.
-      std::fill(blocks.begin() + static_cast<std::ptrdiff_t>(i), blocks.end(), longest);
-      return;
     }
   }
 
@@ -203,9 +194,27 @@ std::vector<double> peak_heights(const PipelineShape& shape, Pass pass, double f
   const std::vector<double> rising = heights.rising();
   const std::vector<double> falling = heights.falling();
   const std::size_t num_blocks = heights.num_blocks();
-  std::vector<double> best;
+  std::vector<double> sums = {0};  // of the first, the first two, .. from the back
+  for (const double block : falling) sums.push_back(sums.back() + block);
+  // So many from the back, none outside the limits.
+  const auto sum_behind = [&](double fall, std::size_t count) {
+    const auto end = falling.begin() + static_cast<std::ptrdiff_t>(count);
+    const auto place_of = [&](double height) {
+      return static_cast<std::size_t>(std::lower_bound(falling.begin(), end, height / fall) -
+                                      falling.begin());
+    };
+    const std::size_t low = place_of(shortest);
+    const std::size_t high = std::max(low, place_of(longest));
+    return static_cast<double>(low) * shortest + (sums[high] - sums[low]) * fall +
+           static_cast<double>(count - high) * longest;
+  };
+  struct Peak {
+    std::size_t place = 0;
+    std::size_t num_behind = 0;
+    double fall = 0;
+  };
+  Peak best;
   double most_work = -1;
-  std::vector<double> back;
   constexpr std::size_t max_front = 10;  // rises are geometric
   for (std::size_t peak = std::min(max_front, num_blocks); peak-- > 0;) {
     const double rise = longest / rising[peak];
@@ -221,9 +230,7 @@ std::vector<double> peak_heights(const PipelineShape& shape, Pass pass, double f
       if (time - rise - least_fall <= most_work) break;
       const double rest = front + static_cast<double>(skipped) * shortest;
       const auto work_for = [&](double fall) {
-        heights.set_falling(fall, longest, behind, back);
-        for (double& block : back) block = std::max(block, shortest);
-        return heights.width() * std::accumulate(back.begin(), back.end(), rest);
+        return heights.width() * (rest + sum_behind(fall, behind));
       };
       if (work_for(least_fall) + rise + least_fall > time) continue;
       double low = least_fall;
@@ -236,13 +243,19 @@ std::vector<double> peak_heights(const PipelineShape& shape, Pass pass, double f
       const double work = work_for(low);
       if (work <= most_work) continue;
       most_work = work;
-      best.assign(num_blocks, shortest);
-      for (std::size_t i = 0; i < peak; ++i) best[i] = std::max(shortest, rising[i] * rise);
-      best[peak] = longest;
-      for (std::size_t i = 0; i < behind; ++i) best[peak + behind - i] = back[i];
+      best = {.place = peak, .num_behind = behind, .fall = low};
     }
   }
-  return best.empty() ? best : heights.of_slots(best, 1);
+  if (most_work < 0) return {};
+  std::vector<double> blocks(num_blocks, shortest);
+  const double rise = longest / rising[best.place];
+  for (std::size_t i = 0; i < best.place; ++i) blocks[i] = std::max(shortest, rising[i] * rise);
+  blocks[best.place] = longest;
+  for (std::size_t i = 0; i < best.num_behind; ++i) {
+    blocks[best.place + best.num_behind - i] =
+        std::clamp(falling[i] * best.fall, shortest, std::max(shortest, longest));
+  }
+  return heights.of_slots(blocks, 1);
 }
 
 }  // namespace isochron

@@ -193,11 +193,10 @@ std::vector<ItemId> SlotBuilder::fill(std::vector<PackedSlot>& slots,
   std::vector<Where> where;
   OpenGroups open(items_);
   for (std::size_t s = 0; s < slots.size(); ++s) {
-    std::int32_t idle = problem_.num_ranks();
-    for (const PackedGroup& group : slots[s].groups) idle -= group.size;
-    for (; recipe.idle == Idle::filled && idle >= sizes[recipe.base] && places_.is_simple();
-         idle -= sizes[recipe.base]) {
-      slots[s].groups.push_back(items_.group_at(recipe.base));
+    if (recipe.idle == Idle::filled) {
+      const std::int32_t idle = places_.num_beside(slots[s], sizes[recipe.base]);
+      slots[s].groups.resize(slots[s].groups.size() + static_cast<std::size_t>(idle),
+                             items_.group_at(recipe.base));
     }
     for (std::size_t g = 0; g < slots[s].groups.size(); ++g) {
       const PackedGroup& group = slots[s].groups[g];
@@ -265,11 +264,10 @@ void SlotBuilder::spread(std::vector<PackedSlot>& slots, const std::vector<ItemI
     volume += tokens.back();
   }
   std::vector<std::size_t> beside;  // the slot of each idle cell, longest slot first
-  if (recipe.idle == Idle::spread && places_.is_simple()) {
+  if (recipe.idle == Idle::spread) {
     for (std::size_t s = 0; s < slots.size(); ++s) {
-      std::int32_t room = problem_.num_ranks();
-      for (const PackedGroup& group : slots[s].groups) room -= group.size;
-      for (; room >= size; room -= size) beside.push_back(s);
+      const std::int32_t idle = places_.num_beside(slots[s], size);
+      beside.insert(beside.end(), static_cast<std::size_t>(idle), s);
     }
     std::stable_sort(beside.begin(), beside.end(),
                      [&](std::size_t a, std::size_t b) { return slots[a].time > slots[b].time; });

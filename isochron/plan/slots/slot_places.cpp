@@ -32,9 +32,12 @@ std::vector<std::int32_t> sizes_of(const PackedSlot& slot) {
 SlotPlaces::SlotPlaces(const Problem& problem)
     : problem_(problem),
       is_simple_(fits_by_sum(problem)),
-      is_alike_(!problem.has_speeds() && has_one_price(problem)) {
+      is_alike_(!problem.has_speeds() && has_one_price(problem, problem.sizes())) {
   const auto& context = problem.model().context;
-  if (!is_simple_ || is_alike_ || problem.is_aligned() || context.size() != 1) return;
+  if (!is_simple_ || is_alike_ || problem.is_aligned() || context.empty() ||
+      !problem.order().has_one_exchange) {
+    return;
+  }
   const auto& links = context.front().links;
   if (links.size() > 1 && links.front().max_ranks < problem.num_ranks()) {
     block_ = static_cast<std::int32_t>(links.front().max_ranks);
@@ -102,7 +105,7 @@ std::pair<std::vector<DraftGroup>, Nanoseconds> SlotPlaces::placed(const PackedS
 
 void SlotPlaces::settle(std::vector<PackedSlot>& slots) const {
   if (is_alike_) return;
-  const bool is_one_price = !problem_.has_speeds() && problem_.model().context.size() == 1;
+  const bool is_one_price = !problem_.has_speeds() && problem_.order().has_one_exchange;
   for (PackedSlot& slot : slots) {
     if (!is_one_price) {
       slot.time = placed(slot).second;
@@ -160,6 +163,18 @@ bool SlotRoom::take(std::int32_t size) {
   }
   num_free_ -= size;
   return true;
+}
+
+std::int32_t SlotPlaces::num_beside(const PackedSlot& slot, std::int32_t size) const {
+  std::int32_t idle = problem_.num_ranks();
+  for (const PackedGroup& group : slot.groups) idle -= group.size;
+  const std::int32_t most = idle / size;
+  if (most == 0 || fits_beside(size)) return most;
+  std::vector<std::int32_t> sizes = sizes_of(slot);
+  sizes.resize(sizes.size() + static_cast<std::size_t>(most), size);
+  std::int32_t count = most;
+  for (; count > 0 && find(sizes).empty(); --count) sizes.pop_back();
+  return count;
 }
 
 // One after the other, in this order: fits where groups may start anywhere.

@@ -16,6 +16,10 @@ class SlotPlaces {
 
   // Whether groups fit side by side as soon as their sizes add up.
   [[nodiscard]] bool is_simple() const { return is_simple_; }
+  // Whether groups of this size fit wherever so many ranks idle.
+  [[nodiscard]] bool fits_beside(std::int32_t size) const { return is_simple_ || size == 1; }
+  // How many groups of this size fit beside those of a slot.
+  [[nodiscard]] std::int32_t num_beside(const PackedSlot& slot, std::int32_t size) const;
 
   // First ranks for groups of these sizes, in their order, or nothing if they do not fit: widest
   // first, each at its first free place, inside a node if it can.

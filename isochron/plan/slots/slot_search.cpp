@@ -9,9 +9,11 @@
 #include <span>
 
 #include "isochron/core/random.h"
+#include "isochron/plan/slots/fewer_slots.h"
 #include "isochron/plan/slots/slot_anneal.h"
 #include "isochron/plan/slots/slot_builder.h"
 #include "isochron/plan/slots/slot_limits.h"
+#include "isochron/plan/slots/slot_packer.h"
 #include "isochron/plan/slots/slot_recipes.h"
 #include "isochron/plan/slots/tight_slots.h"
 
@@ -51,31 +53,20 @@ class SlotSearch {
         builder_(items_, places_),
         tight_(items_, places_, builder_) {}
 
-  SlotDraft within(Nanoseconds limit, std::int32_t base, PackCare care) {
-    const auto sizes = problem_.sizes();
-    const auto place =
-        static_cast<std::size_t>(std::find(sizes.begin(), sizes.end(), base) - sizes.begin());
-    std::int64_t work = 0;
-    consider(builder_.build(
-        items_.dearest(),
-        {.base = place, .limit = limit, .idle = Idle::spread, .is_quick = care == PackCare::rough},
-        work));
-    return draft();
-  }
-
   SlotDraft run(std::int64_t work) {
     const std::int64_t half = work / 2;
     start(work);
     if (slots_.empty() || (time_ > most() && !has_few_items())) return draft();
     if (has_few_items()) work = std::max(work, half);
+    try_fewer_slots(half / 8);
     const std::int64_t later = work / 4 * 3;
     work -= later;
     improve(work);
-    // Groups of one rank fit wherever ranks idle.
-    if (later > 0 && (places_.is_simple() || problem_.sizes().front() == 1)) {
+    if (later > 0 && places_.fits_beside(problem_.sizes().front())) {
       const std::int64_t num_moves = has_few_items() ? 2 : 1;  // for a unit of work
       consider(anneal_slots(items_, slots_, good_enough(), num_moves * later));
     }
+    try_fewer_slots(half / 8);
     return draft();
   }
 
@@ -90,6 +81,10 @@ class SlotSearch {
       time_ = time;
       slots_ = std::move(slots);
     }
+  }
+
+  void try_fewer_slots(std::int64_t work) {
+    if (has_few_items()) consider(fewer_slots(items_, places_, slots_, work));
   }
 
   // What is affordable, and gets far from a poor start.
@@ -379,15 +374,7 @@ class SlotSearch {
     }
   }
 
-  SlotDraft draft() const {
-    SlotDraft draft;
-    for (const PackedSlot& slot : slots_) {
-      auto [groups, time] = places_.placed(slot);
-      draft.slots.push_back(std::move(groups));
-      draft.time += time;
-    }
-    return draft;
-  }
+  SlotDraft draft() const { return draft_of(slots_, places_); }
 
   const Problem& problem_;
   Nanoseconds bound_;
@@ -401,10 +388,6 @@ class SlotSearch {
 };
 
 }  // namespace
-
-SlotDraft pack_slots(const Problem& problem, Nanoseconds limit, std::int32_t base, PackCare care) {
-  return SlotSearch(problem, 0).within(limit, base, care);
-}
 
 SlotDraft search_slots(const Problem& problem, Nanoseconds bound, std::int64_t work,
                        Nanoseconds known) {

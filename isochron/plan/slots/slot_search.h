@@ -21,11 +21,4 @@ struct SlotDraft {
 [[nodiscard]] SlotDraft search_slots(const Problem& problem, Nanoseconds bound, std::int64_t work,
                                      Nanoseconds known = std::numeric_limits<Nanoseconds>::max());
 
-// Slots whose groups take at most `limit` where they can, so that there are about as many as the
-// whole work has limits. The fewer the slots of a pipeline, the longer it fills and drains. No
-// group is smaller than `base`, one of the sizes.
-enum class PackCare { rough, proper };
-[[nodiscard]] SlotDraft pack_slots(const Problem& problem, Nanoseconds limit, std::int32_t base,
-                                   PackCare care);
-
 }  // namespace isochron

@@ -1,0 +1,147 @@
+#include "isochron/plan/narrower_questions.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "isochron/plan/related_problems.h"
+
+namespace isochron {
+
+namespace {
+
+bool holds_every_bundle(const Problem& problem) {
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    if (problem.smallest_place(bundle) == problem.sizes().size()) return false;
+  }
+  return true;
+}
+
+// Powers of two alone: they nest, whatever else divides the ranks.
+std::unique_ptr<Problem> with_powers(const Problem& problem) {
+  PlanOptions options = problem.options();
+  options.context = "dynamic:powers";
+  auto powers = with_options(problem, options);
+  const auto sizes = powers->sizes();
+  const auto all = problem.sizes();
+  return std::equal(sizes.begin(), sizes.end(), all.begin(), all.end()) ? nullptr
+                                                                        : std::move(powers);
+}
+
+// Every bundle in one micro-batch.
+NarrowerQuestion with_whole_bundles(const Problem& problem) {
+  NarrowerQuestion question;
+  Work work = problem.work();
+  work.items.clear();
+  work.bundles.clear();
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    const auto parts = problem.items_of(bundle);
+    if (std::any_of(parts.begin(), parts.end(),
+                    [&](ItemId item) { return problem.is_alone(item); })) {
+      return {};
+    }
+    question.parts.emplace_back(parts.begin(), parts.end());
+    auto& whole = work.items.emplace_back();
+    for (const ItemId item : parts) {
+      const auto& ids = problem.work().items[static_cast<std::size_t>(item)];
+      whole.insert(whole.end(), ids.begin(), ids.end());
+    }
+    std::sort(whole.begin(), whole.end());
+    work.bundles.push_back({bundle});
+  }
+  PlanOptions options = problem.options();
+  options.keep_groups = KeepGroups::microbatch;
+  question.problem =
+      std::make_unique<Problem>(std::move(work), problem.topology(), problem.model(), options);
+  return question;
+}
+
+// No group smaller than a node, or half of one, where whole nodes leave ranks over: these may idle.
+std::vector<std::unique_ptr<Problem>> with_nodes(const Problem& problem) {
+  std::vector<std::unique_ptr<Problem>> questions;
+  if (problem.model().context.empty()) return questions;
+  const auto& links = problem.model().context.front().links;
+  if (links.size() < 2) return questions;
+  const std::int64_t node = links.front().max_ranks;
+  for (const std::int64_t size : {node, node / 2}) {
+    PlanOptions options = problem.options();
+    if (size <= options.min_context_size || size > problem.sizes().back()) continue;
+    if (problem.num_ranks() % size == 0) continue;
+    options.min_context_size = static_cast<std::int32_t>(size);
+    questions.push_back(with_options(problem, options));
+  }
+  return questions;
+}
+
+// The slots of a training step, whose micro-batches take longer in the same proportion.
+std::unique_ptr<Problem> with_training(const Problem& problem) {
+  PlanOptions options = problem.options();
+  options.pass = Pass::train;
+  return with_options(problem, options);
+}
+
+// The slots of the other way to wait.
+std::unique_ptr<Problem> with_other_sync(const Problem& problem) {
+  PlanOptions options = problem.options();
+  options.sync = options.sync == Sync::step ? Sync::microbatch : Sync::step;
+  options.counts = Counts::equal;
+  return with_options(problem, options);
+}
+
+}  // namespace
+
+DraftSlots NarrowerQuestion::answer(const Problem& other, DraftSlots slots) const {
+  for (auto& slot : slots) {
+    std::erase_if(slot, [](const DraftGroup& group) { return group.items.empty(); });
+    for (DraftGroup& group : slot) {
+      if (parts.empty()) break;
+      std::vector<ItemId> items;
+      for (const ItemId whole : group.items) {
+        const auto& each = parts[static_cast<std::size_t>(whole)];
+        items.insert(items.end(), each.begin(), each.end());
+      }
+      group.items = std::move(items);
+    }
+  }
+  // What idles there may have work for smaller groups, or for parts.
+  const PipelineShape& shape = other.topology().pipeline;
+  if (other.options().counts == Counts::equal) {
+    equalize(other, shape.virtual_ > 1 ? shape.group : 1, slots);
+  }
+  return slots;
+}
+
+std::vector<NarrowerQuestion> narrower_questions(const Problem& problem) {
+  const PlanOptions& options = problem.options();
+  const bool is_fixed = context_mode(options.context).kind == ContextMode::Kind::fixed;
+  const bool has_stages = problem.topology().pipeline.stages > 1;
+  // Ranks with many sequences each have other ways to be busy.
+  const bool is_sparse = problem.num_items() <= 4 * problem.num_ranks();
+  std::vector<NarrowerQuestion> questions;
+  const auto add = [&](NarrowerQuestion question) {
+    if (question.problem == nullptr || question.problem->sizes().empty()) return;
+    if (holds_every_bundle(*question.problem)) questions.push_back(std::move(question));
+  };
+  // Those that are ahead most often come first.
+  if (!is_fixed) add({.problem = find_aligned(problem)});
+  if (is_sparse && options.max_sequences != 1 && options.keep_groups == KeepGroups::none) {
+    add({.problem = with_single_sequences(problem)});
+  }
+  if (options.keep_groups == KeepGroups::rank) add(with_whole_bundles(problem));
+  if (has_stages && options.pass == Pass::forward && (is_sparse || problem.has_speeds())) {
+    add({.problem = with_training(problem)});
+  }
+  // Groups of one size know best which of them are slow, and are even slots of few sequences.
+  const bool has_even_slots = is_sparse && !has_stages && options.sync == Sync::microbatch;
+  for (const std::int32_t size : problem.sizes()) {
+    if (is_fixed || !(problem.has_speeds() || has_even_slots)) break;
+    if (holds_all(problem, size)) add({.problem = with_static_size(problem, size)});
+  }
+  if (is_sparse || !has_stages) add({.problem = with_other_sync(problem)});
+  if (!is_fixed) {
+    for (auto& question : with_nodes(problem)) add({.problem = std::move(question)});
+    if (is_sparse || !has_stages) add({.problem = with_powers(problem)});
+  }
+  return questions;
+}
+
+}  // namespace isochron

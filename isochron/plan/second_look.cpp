@@ -1,0 +1,189 @@
+// A search is made for its own mode, and on some questions another one gets further: a narrower
+// choice of groups, whole prompts, micro-batches of one sequence, the other way to wait. What these
+// find is a plan here too. Where the answer ends long after its bound, which most do that another
+// mode beats, they are asked with a small part of the effort.
+
+#include "isochron/plan/second_look.h"
+
+#include <algorithm>
+#include <compare>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "isochron/plan/anneal.h"
+#include "isochron/plan/bounds/bounds.h"
+#include "isochron/plan/least_areas.h"
+#include "isochron/plan/narrower_questions.h"
+#include "isochron/plan/pipelines/pipeline_bound.h"
+#include "isochron/plan/plan_memory.h"
+#include "isochron/plan/plan_slots.h"
+#include "isochron/plan/related_problems.h"
+
+namespace isochron {
+
+namespace {
+
+bool has_one_size(const DraftSlots& slots, std::int32_t size) {
+  return std::all_of(slots.begin(), slots.end(), [&](const std::vector<DraftGroup>& slot) {
+    return std::all_of(slot.begin(), slot.end(),
+                       [&](const DraftGroup& group) { return group.ranks.size == size; });
+  });
+}
+
+// Whether static sizes are worth a search of their own, with the whole effort. In pipelines
+// annealing gets further on few sequences; in steps with free counts, and for bundles in slots, no
+// static size is ever the faster one.
+bool are_static_sizes_searched(const StepPlan& plan, const Problem& problem) {
+  const PlanOptions& options = plan.options;
+  if (context_mode(options.context).kind == ContextMode::Kind::fixed) return false;
+  if (plan.topology.pipeline.stages > 1) return is_annealed(problem);
+  if (options.sync == Sync::microbatch) return options.keep_groups == KeepGroups::rank;
+  return options.counts == Counts::free && options.keep_groups == KeepGroups::none;
+}
+
+class SecondLook {
+ public:
+  SecondLook(const StepPlan& plan, const Problem& problem, DraftSlots slots, Nanoseconds bound,
+             std::int64_t effort, const SlotsOf& search)
+      : problem_(problem),
+        trial_(plan),
+        bound_(bound),
+        effort_(effort),
+        search_(search),
+        is_pipeline_(plan.topology.pipeline.stages > 1),
+        best_(std::move(slots)) {}
+
+  DraftSlots run() {
+    if (are_static_sizes_searched(trial_, problem_)) search_static_sizes();
+    if (is_far()) search_others();
+    return std::move(best_);
+  }
+
+ private:
+  // Slots that break a rule are the worse for it, and then for their time.
+  struct Score {
+    bool is_short = false;  // has placeholders where there may be none
+    std::int64_t excess = 0;
+    Nanoseconds time = 0;
+
+    auto operator<=>(const Score&) const = default;
+    [[nodiscard]] bool is_valid() const { return !is_short && excess == 0; }
+  };
+
+  Score score(const DraftSlots& slots) {
+    const PlanOptions& options = problem_.options();
+    set_slots(problem_, slots, trial_);
+    set_prediction(trial_);
+    return {.is_short = options.counts == Counts::equal && options.short_ != Short::empty &&
+                        has_placeholder(slots),
+            .excess = memory_excess(trial_),
+            .time = trial_.predicted_step_ns};
+  }
+
+  const Score& least() {
+    if (!least_) least_ = score(best_);
+    return *least_;
+  }
+
+  void consider(DraftSlots slots) {
+    const Score found = score(slots);
+    if (found >= least()) return;
+    least_ = found;
+    best_ = std::move(slots);
+  }
+
+  // Nothing that the bound allows is faster than what there is.
+  bool is_beaten(Nanoseconds bound) {
+    return least().is_valid() && least().time <= pass_bound(problem_, bound);
+  }
+
+  // What may be lost is worth looking for.
+  bool is_far() { return !is_beaten(bound_ + bound_ / 32); }
+
+  // Whether it is this question with aligned groups.
+  bool is_aligned_alone(const Problem& question) const {
+    return !problem_.is_aligned() && question.options().context == "dynamic";
+  }
+
+  DraftSlots answer(const Problem& question, std::int64_t effort, Nanoseconds bound) {
+    StepPlan same = trial_;
+    same.options = question.options();
+    DraftSlots slots = search_(same, question, effort, bound);
+    if (!is_aligned_alone(question)) return slots;
+    // All that they get when they are asked for.
+    return second_look(same, question, std::move(slots), bound, effort, search_);
+  }
+
+  // How many searches of pipelines take about a fiftieth of the step.
+  double looks_worth() {
+    constexpr double to_begin = 2e6;
+    constexpr double for_an_item = 20e3;
+    return static_cast<double>(least().time) / 50 / (to_begin + for_an_item * problem_.num_items());
+  }
+
+  void search_static_sizes() {
+    const bool is_synced = problem_.options().sync == Sync::microbatch;
+    const Nanoseconds time = is_pipeline_ ? 0
+                             : is_synced  ? slots_time(problem_, best_)
+                                          : step_time(problem_, best_);
+    const auto is_near = [&](Nanoseconds bound) { return time <= bound + (bound >> 13); };
+    const bool is_free = !is_pipeline_ && problem_.options().max_activation_bytes == 0;
+    const LeastAreas areas(problem_);
+    for (const std::int32_t size : problem_.sizes()) {
+      if (!holds_all(problem_, size)) continue;
+      // The search has been there: cells alone are where it begins. Annealing goes its own way, and
+      // so does a search that is far from its bound.
+      const bool is_searched = is_free && !is_annealed(problem_) &&
+                               size == problem_.sizes().front() && has_one_size(best_, size);
+      if (is_searched && is_near(bound_)) continue;
+      if (is_free && areas.exceed(size, time)) continue;
+      const auto fixed = with_static_size(problem_, size);
+      if (fixed == nullptr) continue;
+      const Nanoseconds bound =
+          is_pipeline_ ? pipeline_bound(*fixed, rank_room_of(*fixed)) : step_bound(*fixed);
+      if (is_beaten(bound) || (is_searched && is_near(bound))) continue;
+      consider(answer(*fixed, effort_, bound));
+    }
+  }
+
+  // A rough answer tells: more effort seldom makes up for what the question leaves out.
+  void search_others() {
+    // Annealing, and packing slots, take as long as they may. Grids of pipelines have taken most of
+    // their time by then.
+    const bool has_grids = is_pipeline_ && !is_annealed(problem_);
+    const std::int64_t part = has_grids ? 2 : 8;
+    double left = has_grids ? std::max(1.0, looks_worth()) : 1e9;
+    for (const NarrowerQuestion& question : narrower_questions(problem_)) {
+      // Groups of any size promise to be no slower than aligned ones; without stages they have
+      // asked.
+      const bool is_promised = is_pipeline_ && is_aligned_alone(*question.problem);
+      left -= 1;
+      if (left < 0 && !is_promised) continue;
+      if (!is_pipeline_ && is_beaten(step_bound(*question.problem))) continue;
+      // Whole bundles are few, and take as long to look at as all they hold.
+      const std::int64_t whole = effort_ * question.problem->num_items() / problem_.num_items();
+      const std::int64_t effort = is_promised ? effort_ : whole / part;
+      consider(question.answer(problem_, answer(*question.problem, effort, bound_)));
+    }
+  }
+
+  const Problem& problem_;
+  StepPlan trial_;
+  Nanoseconds bound_;
+  std::int64_t effort_;
+  const SlotsOf& search_;
+  bool is_pipeline_;
+  DraftSlots best_;
+  std::optional<Score> least_ = {};  // of the best, once asked for
+};
+
+}  // namespace
+
+DraftSlots second_look(const StepPlan& plan, const Problem& problem, DraftSlots slots,
+                       Nanoseconds bound, std::int64_t effort, const SlotsOf& search) {
+  return SecondLook(plan, problem, std::move(slots), bound, effort, search).run();
+}
+
+}  // namespace isochron
