@@ -202,9 +202,6 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanosecon
   if (is_kept || problem.has_speeds()) {
     consider(search_kept_slots(problem, bound, effort));  // every rank has its own pace, or its own
   }
-  if (const auto fused = is_kept && least > bound ? find_fused(problem, bound) : nullptr) {
-    consider(parted(problem, search_slots(*fused, bound, effort / 4).slots));
-  }
   if (!is_kept) {
     // Beside aligned groups a part of the effort, more of it for few items.
     const std::int64_t rest =

@@ -50,48 +50,6 @@ std::unique_ptr<Problem> find_coarser(const Problem& problem) {
   return static_cast<double>(problem.microbatch()) * 16 > full ? std::move(coarser) : nullptr;
 }
 
-std::unique_ptr<Problem> find_fused(const Problem& problem, Nanoseconds bound) {
-  if (problem.num_bundles() == problem.num_items()) return nullptr;
-  Nanoseconds longest = 0;
-  Work work = problem.work();
-  work.items.clear();
-  work.bundles.clear();
-  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
-    const PriceId price = problem.cheapest_price(problem.sizes()[problem.smallest_place(bundle)]);
-    std::vector<SequenceId>& fused = work.items.emplace_back();
-    for (const ItemId item : problem.items_of(bundle)) {
-      if (problem.is_alone(item)) return nullptr;
-      longest = std::max(longest, problem.item_cost(price, item) + problem.price(price).fixed);
-      const auto& sequences = problem.work().items[static_cast<std::size_t>(item)];
-      fused.insert(fused.end(), sequences.begin(), sequences.end());
-    }
-    work.bundles.push_back({bundle});
-  }
-  if (pass_time(problem, longest) <= bound) return nullptr;
-  PlanOptions options = problem.options();
-  options.keep_groups = KeepGroups::microbatch;
-  auto fused =
-      std::make_unique<Problem>(std::move(work), problem.topology(), problem.model(), options);
-  for (BundleId bundle = 0; bundle < fused->num_bundles(); ++bundle) {
-    if (fused->smallest_place(bundle) == fused->sizes().size()) return nullptr;
-  }
-  return fused;
-}
-
-DraftSlots parted(const Problem& problem, DraftSlots fused) {
-  for (auto& slot : fused) {
-    for (DraftGroup& group : slot) {
-      std::vector<ItemId> items;
-      for (const BundleId bundle : group.items) {
-        const auto own = problem.items_of(bundle);
-        items.insert(items.end(), own.begin(), own.end());
-      }
-      group.items = std::move(items);
-    }
-  }
-  return fused;
-}
-
 std::unique_ptr<Problem> with_single_sequences(const Problem& problem) {
   PlanOptions options = problem.options();
   options.max_sequences = 1;

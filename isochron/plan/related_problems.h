@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "isochron/plan/draft_slots.h"
 #include "isochron/plan/problem.h"
 
 // Questions beside the one that is asked: what answers them answers that one too, or nearly.
@@ -20,15 +19,6 @@ namespace isochron {
 // Without the smallest groups, where micro-batches cost so much that larger ones, which pack their
 // tokens better, may be worth the traffic; none elsewhere.
 [[nodiscard]] std::unique_ptr<Problem> find_coarser(const Problem& problem);
-
-// With all items of a bundle in one micro-batch, which is then an item of that number: where some
-// item of several has to run on wider groups than it fills, or a step takes longer than `bound`. A
-// wide group so takes one slot, and its ranks run narrow ones in the others. None elsewhere, and if
-// a bundle is too large.
-[[nodiscard]] std::unique_ptr<Problem> find_fused(const Problem& problem, Nanoseconds bound);
-
-// Its slots as those of the question.
-[[nodiscard]] DraftSlots parted(const Problem& problem, DraftSlots fused);
 
 // With one sequence in every micro-batch.
 [[nodiscard]] std::unique_ptr<Problem> with_single_sequences(const Problem& problem);

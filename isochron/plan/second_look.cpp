@@ -153,7 +153,6 @@ class SecondLook {
     // Annealing, and packing slots, take as long as they may. Grids of pipelines have taken most of
     // their time by then.
     const bool has_grids = is_pipeline_ && !is_annealed(problem_);
-    const std::int64_t part = has_grids ? 2 : 8;
     double left = has_grids ? std::max(1.0, looks_worth()) : 1e9;
     for (const NarrowerQuestion& question : narrower_questions(problem_)) {
       // Groups of any size promise to be no slower than aligned ones; without stages they have
@@ -162,9 +161,10 @@ class SecondLook {
       left -= 1;
       if (left < 0 && !is_promised) continue;
       if (!is_pipeline_ && is_beaten(step_bound(*question.problem))) continue;
-      // Whole bundles are few, and take as long to look at as all they hold.
-      const std::int64_t whole = effort_ * question.problem->num_items() / problem_.num_items();
-      const std::int64_t effort = is_promised ? effort_ : whole / part;
+      // In pipelines whole bundles are few, and take as long to look at as all they hold.
+      const std::int64_t of_items = effort_ * question.problem->num_items() / problem_.num_items();
+      const std::int64_t part = has_grids ? of_items / 2 : effort_ / 8;
+      const std::int64_t effort = is_promised ? effort_ : part;
       consider(question.answer(problem_, answer(*question.problem, effort, bound_)));
     }
   }

@@ -13,9 +13,9 @@
 #include "isochron/check/check.h"
 #include "isochron/plan/bundles/cell_partition.h"
 #include "isochron/plan/bundles/lock_step.h"
+#include "isochron/plan/narrower_questions.h"
 #include "isochron/plan/pipelines/kept_cells.h"
 #include "isochron/plan/plan.h"
-#include "isochron/plan/related_problems.h"
 #include "tests/plan/drawn_bundles.h"
 #include "tests/plan/singles.h"
 #include "tests/support/num_instances.h"
@@ -287,31 +287,36 @@ TEST(KeptSlots, RanksThatAreNoPowerOfTwoGetCellsToo) {
   }
 }
 
-TEST(FusedBundles, AreOneMicrobatchEachWhereALongItemNeedsAWideGroup) {
+TEST(WholeBundles, AreOneMicrobatchEach) {
   const auto problem_of = [](const std::vector<std::vector<Tokens>>& prompts) {
     Drawn drawn = plain_bundles(prompts);
     drawn.options.context = "dynamic";
     drawn.cost.context = {{.kind = ContextKind::none, .links = {}}};
     return std::make_unique<Problem>(drawn.work, drawn.topology, drawn.cost, drawn.options);
   };
+  const auto find_whole = [](const Problem& problem) {
+    std::vector<NarrowerQuestion> questions = narrower_questions(problem);
+    std::erase_if(questions, [](const auto& question) { return question.parts.empty(); });
+    return questions;
+  };
   const auto asked = problem_of({{20, 90, 20}, {60, 20}});
-  const Problem& problem = *asked;
-  EXPECT_EQ(find_fused(problem, 90), nullptr);  // on one rank it is done in time
-  const auto fused = find_fused(problem, 89);
-  ASSERT_NE(fused, nullptr);
-  EXPECT_EQ(fused->num_items(), 2);
-  EXPECT_EQ(fused->tokens(1, 0), 130);
-  EXPECT_FALSE(fused->item_fits(1, 0));
-  EXPECT_TRUE(fused->item_fits(2, 0));
-  const DraftSlots slots = parted(problem, {{{.ranks = {.first = 0, .size = 2}, .items = {0}}},
-                                            {{.ranks = {.first = 1, .size = 1}, .items = {1}}}});
+  const auto found = find_whole(*asked);
+  ASSERT_EQ(found.size(), 1u);
+  const Problem& whole = *found.front().problem;
+  EXPECT_EQ(whole.num_items(), 2);
+  EXPECT_EQ(whole.tokens(1, 0), 130);
+  EXPECT_FALSE(whole.item_fits(1, 0));
+  EXPECT_TRUE(whole.item_fits(2, 0));
+  const DraftSlots slots =
+      found.front().answer(*asked, {{{.ranks = {.first = 0, .size = 2}, .items = {0}}},
+                                    {{.ranks = {.first = 1, .size = 1}, .items = {1}}}});
   EXPECT_EQ(slots[0][0].items, (std::vector<ItemId>{0, 1, 2}));
   EXPECT_EQ(slots[1][0].items, (std::vector<ItemId>{3, 4}));
   // More than all ranks hold at once.
-  EXPECT_EQ(find_fused(*problem_of({{90, 90, 90}, {20}}), 1), nullptr);
+  EXPECT_TRUE(find_whole(*problem_of({{90, 90, 90}, {20}})).empty());
 }
 
-TEST(FusedBundles, AGiantSequenceDoesNotBindTheRanksOfAllOthers) {
+TEST(WholeBundles, AGiantSequenceDoesNotBindTheRanksOfAllOthers) {
   for (const std::int32_t stages : {1, 4}) {
     for (std::uint64_t seed = 0; seed < num_asked(10); ++seed) {
       SCOPED_TRACE(testing::Message() << "seed " << seed << ", stages " << stages);

@@ -387,7 +387,7 @@ class StepBound {
 
   // Of a bundle, whatever its size: a larger group may have a cheaper exchange.
   double least_work(std::size_t i) const {
-    if (has_ordered_work()) return options_[begin_[i]].work;
+    if (grows_from(options_[begin_[i]].size)) return options_[begin_[i]].work;
     double least = infinite;
     for (std::size_t k = begin_[i]; k < begin_[i + 1]; ++k) {
       least = std::min(least, options_[k].work);

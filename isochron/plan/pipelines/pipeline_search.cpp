@@ -27,7 +27,6 @@
 #include "isochron/plan/pipelines/scout.h"
 #include "isochron/plan/pipelines/slot_heights.h"
 #include "isochron/plan/plan_slots.h"
-#include "isochron/plan/related_problems.h"
 #include "isochron/plan/slots/slot_packer.h"
 #include "isochron/simulate/chunk_cost.h"
 #include "isochron/simulate/order_microbatches.h"
@@ -225,10 +224,6 @@ class PipelineSearch {
     if (problem_.options().keep_groups == KeepGroups::rank) {
       for (const auto& sizes : cell_sizes(problem_)) consider_kept_cells(sizes);
       consider(equalized(search_kept_slots(problem_, 0, work_)), true);
-      if (const auto fused = find_fused(problem_, bound_)) {
-        const DraftSlots slots = search_pipeline(*fused, trial_, room_, bound_, work_ / 4);
-        consider(equalized(parted(problem_, slots)), false);
-      }
       return;
     }
     // A rough time that is too long to become the best when the slots are made properly. Packing
