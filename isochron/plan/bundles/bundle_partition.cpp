@@ -184,7 +184,7 @@ class PartitionSearch {
       }
     }
     if (best_.empty()) return;
-    const auto cover = find_cover(table_, question, bound_, best_time_, 10 * num_trials);
+    const auto cover = find_cover(table_, question, bound_, best_time_, 25 * num_trials);
     if (cover && is_even_beside(*cover, 0)) note();
   }
 

@@ -87,7 +87,6 @@ class CoverSearch {
   struct Branch {
     double waste = 0;  // beyond the prices of its bundles
     Mask members = 0;
-    std::int32_t width = 0;
     std::size_t set = 0;
   };
 
@@ -186,12 +185,9 @@ class CoverSearch {
   void set_branches() {
     branches_.assign(bundles_.size(), {});
     for (std::size_t k = 0; k < sets_.size(); ++k) {
-      if (waste_[k] > may_waste_) continue;
+      if (waste_[k] > may_waste_ + 1) continue;
       branches_[highest(sets_[k].members)].push_back(
-          {.waste = waste_[k],
-           .members = sets_[k].members,
-           .width = sizes_[static_cast<std::size_t>(sets_[k].size)].width,
-           .set = k});
+          {.waste = waste_[k], .members = sets_[k].members, .set = k});
     }
     for (auto& branches : branches_) {
       std::stable_sort(branches.begin(), branches.end(),
@@ -206,7 +202,8 @@ class CoverSearch {
     looks_left_ = std::min(work_left_, looks_at_a_time);
     const std::int64_t before = looks_left_;
     const Mask all = ~Mask{0} >> (8 * sizeof(Mask) - bundles_.size());
-    const bool is_covered = cover(all, may_waste_, num_groups_);
+    // A cover of all groups wastes just that, and a little more when rounded.
+    const bool is_covered = cover(all, may_waste_ + 1);
     work_left_ -= before - looks_left_;
     if (!is_covered) return std::nullopt;
     TightSets answer;
@@ -219,16 +216,15 @@ class CoverSearch {
     return answer;
   }
 
-  bool cover(Mask open, double may_waste, std::int32_t groups_left) {
+  // More groups than there are would waste more.
+  bool cover(Mask open, double may_waste) {
     if (open == 0) return true;
     for (const Branch& branch : branches_[highest(open)]) {
       if (looks_left_ <= 0 || branch.waste > may_waste) return false;
       --looks_left_;
-      if ((branch.members & ~open) != 0 || branch.width > groups_left) continue;
+      if ((branch.members & ~open) != 0) continue;
       chosen_.push_back(branch.set);
-      if (cover(open ^ branch.members, may_waste - branch.waste, groups_left - branch.width)) {
-        return true;
-      }
+      if (cover(open ^ branch.members, may_waste - branch.waste)) return true;
       chosen_.pop_back();
     }
     return false;
