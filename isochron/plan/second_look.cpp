@@ -107,12 +107,19 @@ class SecondLook {
     return !problem_.is_aligned() && question.options().context == "dynamic";
   }
 
-  DraftSlots answer(const Problem& question, std::int64_t effort, Nanoseconds bound) {
+  DraftSlots answer(const Problem& question, std::int64_t effort) {
+    Nanoseconds bound = 0;
     StepPlan same = trial_;
     same.options = question.options();
+    return search_(same, question, effort, bound);
+  }
+
+  // All that the question gets when it is asked for.
+  DraftSlots whole_answer(const Problem& question, std::int64_t effort) {
+    StepPlan same = trial_;
+    same.options = question.options();
+    Nanoseconds bound = 0;
     DraftSlots slots = search_(same, question, effort, bound);
-    if (!is_aligned_alone(question)) return slots;
-    // All that they get when they are asked for.
     return second_look(same, question, std::move(slots), bound, effort, search_);
   }
 
@@ -144,7 +151,7 @@ class SecondLook {
       const Nanoseconds bound =
           is_pipeline_ ? pipeline_bound(*fixed, rank_room_of(*fixed)) : step_bound(*fixed);
       if (is_beaten(bound) || (is_searched && is_near(bound))) continue;
-      consider(answer(*fixed, effort_, bound));
+      consider(whole_answer(*fixed, effort_));
     }
   }
 
@@ -164,9 +171,10 @@ class SecondLook {
       if (!is_pipeline_ && is_beaten(step_bound(*question.problem))) continue;
       // Whole bundles are few, and take as long to look at as all they hold.
       const std::int64_t whole = effort_ * question.problem->num_items() / problem_.num_items();
-      const std::int64_t rough = std::max(whole / part, std::min(effort_, to_begin));
-      const std::int64_t effort = is_promised ? effort_ : rough;
-      consider(question.answer(problem_, answer(*question.problem, effort, bound_)));
+      const std::int64_t least = question.parts.empty() ? to_begin : to_begin / 4;
+      const std::int64_t rough = std::max(whole / part, std::min(effort_, least));
+      consider(question.answer(problem_, is_promised ? whole_answer(*question.problem, effort_)
+                                                     : answer(*question.problem, rough)));
     }
   }
 
