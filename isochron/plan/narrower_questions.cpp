@@ -121,10 +121,9 @@ std::vector<NarrowerQuestion> narrower_questions(const Problem& problem) {
     if (question.problem == nullptr || question.problem->sizes().empty()) return;
     if (holds_every_bundle(*question.problem)) questions.push_back(std::move(question));
   };
-  // Those that are ahead most often come first. With equal counts groups of any size have asked
-  // aligned ones already, unless there are stages.
-  const bool has_asked = !has_stages && options.counts == Counts::equal;
-  if (!is_fixed && !has_asked) add({.problem = find_aligned(problem)});
+  // Those that are ahead most often come first. Without stages groups of any size have asked
+  // aligned ones already.
+  if (!is_fixed && has_stages) add({.problem = find_aligned(problem)});
   if (is_sparse && options.max_sequences != 1 && options.keep_groups == KeepGroups::none) {
     add({.problem = with_single_sequences(problem)});
   }
@@ -138,6 +137,7 @@ std::vector<NarrowerQuestion> narrower_questions(const Problem& problem) {
     if (is_fixed || !(problem.has_speeds() || has_even_slots)) break;
     if (holds_all(problem, size)) add({.problem = with_static_size(problem, size)});
   }
+  if (!problem.is_aligned()) return questions;  // aligned groups have asked the rest
   if (is_sparse || !has_stages) add({.problem = with_other_sync(problem)});
   if (!is_fixed) {
     for (auto& question : with_nodes(problem)) add({.problem = std::move(question)});

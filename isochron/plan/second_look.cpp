@@ -107,12 +107,20 @@ class SecondLook {
     return !problem_.is_aligned() && question.options().context == "dynamic";
   }
 
-  DraftSlots answer(const Problem& question, std::int64_t effort, Nanoseconds bound) {
+  // What the search finds of another question, and its bound.
+  std::pair<DraftSlots, Nanoseconds> answer(const Problem& question, std::int64_t effort) const {
     StepPlan same = trial_;
     same.options = question.options();
+    Nanoseconds bound = 0;
     DraftSlots slots = search_(same, question, effort, bound);
-    if (!is_aligned_alone(question)) return slots;
-    // All that they get when they are asked for.
+    return {std::move(slots), bound};
+  }
+
+  // All that the question gets when it is asked for.
+  DraftSlots whole_answer(const Problem& question, std::int64_t effort) const {
+    StepPlan same = trial_;
+    same.options = question.options();
+    auto [slots, bound] = answer(question, effort);
     return second_look(same, question, std::move(slots), bound, effort, search_);
   }
 
@@ -144,7 +152,7 @@ class SecondLook {
       const Nanoseconds bound =
           is_pipeline_ ? pipeline_bound(*fixed, rank_room_of(*fixed)) : step_bound(*fixed);
       if (is_beaten(bound) || (is_searched && is_near(bound))) continue;
-      consider(answer(*fixed, effort_, bound));
+      consider(whole_answer(*fixed, effort_));
     }
   }
 
@@ -165,8 +173,8 @@ class SecondLook {
       const std::int64_t of_items = effort_ * question.problem->num_items() / problem_.num_items();
       const std::int64_t part = has_grids ? of_items / 2 : effort_ / 8;
       const std::int64_t rough = std::max(part, std::min(effort_, to_begin));
-      const std::int64_t effort = is_promised ? effort_ : rough;
-      consider(question.answer(problem_, answer(*question.problem, effort, bound_)));
+      consider(question.answer(problem_, is_promised ? whole_answer(*question.problem, effort_)
+                                                     : answer(*question.problem, rough).first));
     }
   }
 

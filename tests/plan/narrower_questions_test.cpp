@@ -35,7 +35,7 @@ TEST(NarrowerQuestions, PowersOfTwoAreOneWhereOtherSizesDivideTheRanks) {
 // at most 5 take four, and 450 five.
 TEST(NarrowerQuestions, HoldEverySequence) {
   const auto capped = [](Tokens length) {
-    const Topology topology{.ranks = 7, .capacity = 100};
+    const Topology topology{.ranks = 7, .capacity = 100, .pipeline = {.stages = 2}};
     return contexts_of({singles({length, 20}), topology, plain_cost(10),
                         resolved({.context = "dynamic:any", .max_context_size = 5}, topology)});
   };

@@ -84,6 +84,8 @@ class SlotSearch {
   }
 
   void try_fewer_slots(std::int64_t work) {
+    constexpr std::int64_t least = 4000;  // of a few nanoseconds each
+    work = std::max(work, least);
     if (has_few_items()) consider(fewer_slots(items_, places_, slots_, work));
   }
 
