@@ -154,7 +154,7 @@ class SecondLook {
     // their time by then.
     const bool has_grids = is_pipeline_ && !is_annealed(problem_);
     constexpr std::int64_t to_begin = 2000;  // less than that saves little
-    double left = has_grids ? std::max(1.0, looks_worth()) : 1e9;
+    double left = has_grids ? looks_worth() : 1e9;
     for (const NarrowerQuestion& question : narrower_questions(problem_)) {
       // Groups of any size promise to be no slower than aligned ones, and have not asked them.
       const bool is_promised = is_pipeline_ && is_aligned_alone(*question.problem);

@@ -1,4 +1,5 @@
-// Annealing over which bundles share a block of ranks.
+// Which bundles share a block of ranks: starts for every number of bundles in a block, and
+// annealing.
 //
 // What a block needs for its bundles is found exactly, sizes and places within it included, so that
 // a change is one of the partition only: a bundle goes from a late block to another one, or one or
@@ -11,13 +12,15 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "isochron/core/random.h"
 #include "isochron/plan/bundles/even_blocks.h"
+#include "isochron/plan/bundles/full_blocks.h"
+#include "isochron/plan/bundles/set_cover.h"
 #include "isochron/plan/bundles/tight_sets.h"
+#include "isochron/plan/bundles/wide_places.h"
 #include "isochron/plan/cooling.h"
 
 namespace isochron {
@@ -42,27 +45,26 @@ class PartitionSearch {
 
   std::optional<Draft> run(Nanoseconds bound, std::int64_t num_trials) {
     bound_ = bound;
-    if (!place_wide()) return std::nullopt;
-    // What is taken with even odds at first, in parts of the time.
-    constexpr double hot = 0.05;
-    constexpr double cool = 0.005;
-    constexpr double cold = 0.0015;
-    if (deal()) {
-      note();
-      if (level_ != 1) anneal(num_trials / 3, hot);
-    }
-    if (level_ == 1) try_tight_sets(num_trials);
+    find_start(num_trials);
     if (best_.empty()) return std::nullopt;
     blocks_ = best_;
+    // What is taken with even odds at first, in parts of the time.
+    constexpr double cool = 0.005;
+    constexpr double cold = 0.0015;
     anneal(num_trials / (level_ == 1 ? 8 : 3), level_ == 1 ? cold : cool);
     return draft();
   }
 
  private:
   using Blocks = std::vector<BundleSet>;
+  struct Start {
+    WidePlaces wide;
+    Blocks blocks;
+    Nanoseconds time = 0;
+  };
 
   Draft draft() {
-    std::vector<RankRange> places = wide_;
+    std::vector<RankRange> places = wide_.ranks;
     for (std::size_t k = 0; k < best_.size(); ++k) {
       if (best_[k].count == 0) continue;
       static_cast<void>(packer_.time(best_[k].ids()));
@@ -77,60 +79,95 @@ class PartitionSearch {
     return bundle_draft(problem_, places);
   }
 
-  // What no block runs in time goes to wider ones for good, the widest first, where least is.
-  bool place_wide() {
-    const auto count = static_cast<std::size_t>(table_.num_bundles());
-    wide_.assign(count, {.first = 0, .size = 0});
-    base_.assign(blocks_.size(), 0);
-    std::vector<std::tuple<std::int32_t, Nanoseconds, BundleId>> order;
-    for (BundleId bundle = 0; bundle < table_.num_bundles(); ++bundle) {
-      std::int32_t level = 0;
-      const auto is_late = [&](std::int32_t l) {
-        return !table_.fits(l, bundle) || table_.time(l, bundle) > bound_ + bound_ / 100;
-      };
-      while (level < table_.num_levels() && is_late(level)) ++level;
-      if (level == table_.num_levels()) return false;
-      if (level > level_) order.emplace_back(-level, -table_.time(level, bundle), bundle);
+  void find_start(std::int64_t num_trials) {
+    if (!place_wide(bound_ + bound_ / 100)) return;
+    if (level_ < 2) {
+      const bool is_dealt = deal();
+      if (is_dealt) note();
+      if (is_dealt && level_ == 0) even_all(4 * num_trials);
+      if (level_ == 1) try_tight_sets(num_trials);
+      return;
     }
-    std::sort(order.begin(), order.end());
-    for (const auto& [level, time, bundle] : order) {
-      const auto span = static_cast<std::size_t>(table_.size(-level) / table_.size(level_));
-      std::size_t best = 0;
-      const auto latest = [&](std::size_t first) {
-        const auto begin = base_.begin() + static_cast<std::ptrdiff_t>(first);
-        return *std::max_element(begin, begin + static_cast<std::ptrdiff_t>(span));
-      };
-      for (std::size_t first = 0; first + span <= base_.size(); first += span) {
-        if (latest(first) < latest(best)) best = first;
-      }
-      const Nanoseconds until = latest(best) - time;
-      for (std::size_t k = best; k < best + span; ++k) base_[k] = until;
-      wide_[static_cast<std::size_t>(bundle)] = {
-          .first = static_cast<std::int64_t>(best) * table_.size(level_),
-          .size = table_.size(-level)};
+    std::int64_t work = 8 * num_trials;
+    anneal_and_fill(num_trials / 3, work);
+    if (best_.empty()) return;
+    Start best{.wide = wide_, .blocks = best_, .time = best_time_};
+    for (const Nanoseconds limit : narrower_limits(table_, level_, best.wide)) {
+      if (limit >= best.time || !place_wide(limit)) break;
+      best_.clear();
+      anneal_and_fill(num_trials / 6, work);
+      if (best_.empty() || best_time_ >= best.time) continue;
+      best = {.wide = wide_, .blocks = best_, .time = best_time_};
     }
-    return true;
+    wide_ = std::move(best.wide);
+    best_ = std::move(best.blocks);
+    best_time_ = best.time;
   }
 
-  bool is_wide(BundleId bundle) const { return wide_[static_cast<std::size_t>(bundle)].size > 0; }
+  bool place_wide(Nanoseconds limit) {
+    auto places = find_wide_places(table_, problem_.num_ranks(), level_, limit);
+    if (places) wide_ = *std::move(places);
+    return places.has_value();
+  }
+
+  void anneal_and_fill(std::int64_t num_trials, std::int64_t& work) {
+    constexpr double hot = 0.05;
+    if (!deal()) return;
+    note();
+    anneal(num_trials, hot);
+    fill_all(work);
+  }
+
+  std::vector<BundleId> dealt_out() const {
+    std::vector<BundleId> bundles;
+    for (BundleId bundle = 0; bundle < table_.num_bundles(); ++bundle) {
+      if (!wide_.has(bundle)) bundles.push_back(bundle);
+    }
+    return bundles;
+  }
+
+  void even_all(std::int64_t work) {
+    const auto even = even_blocks(table_, level_, Blocks(blocks_.size()), wide_.before, dealt_out(),
+                                  bound_, work, random_);
+    if (!even) return;
+    blocks_ = *even;
+    note();
+  }
+
+  // The shortest step whose blocks are filled one after the other, by halving.
+  void fill_all(std::int64_t& work) {
+    const std::vector<BundleId> bundles = dealt_out();
+    Nanoseconds low =
+        std::max(bound_, *std::max_element(wide_.before.begin(), wide_.before.end())) - 1;
+    Nanoseconds high = best_time_;
+    const Nanoseconds near = std::max<Nanoseconds>(1, bound_ >> 10);
+    while (high - low > near && work > 0) {
+      const Nanoseconds time = low + (high - low) / 2;
+      if (auto full = full_blocks(table_, level_, packer_, wide_.before, bundles, time, work)) {
+        blocks_ = *std::move(full);
+        note();
+        high = std::min(time, best_time_);
+      } else {
+        low = time;
+      }
+    }
+  }
 
   Nanoseconds time_of(std::size_t block, const BundleSet& set) {
-    if (set.count == 0) return base_[block];
+    if (set.count == 0) return wide_.before[block];
     const Nanoseconds time = packer_.time(set.ids());
-    return time < 0 ? time : base_[block] + time;
+    return time < 0 ? time : wide_.before[block] + time;
   }
 
   // Tight sets on the halves of some blocks, and groups as wide as a block, which are even, for
   // what they leave.
   void try_tight_sets(std::int64_t num_trials) {
-    std::vector<BundleId> bundles;
-    for (BundleId bundle = 0; bundle < table_.num_bundles(); ++bundle) {
-      if (is_wide(bundle)) continue;
+    const std::vector<BundleId> bundles = dealt_out();
+    for (const BundleId bundle : bundles) {
       if (!table_.fits(level_, bundle)) return;
-      bundles.push_back(bundle);
     }
     TightQuestion question{.level = level_ - 1, .bundles = bundles};
-    for (const Nanoseconds base : base_) {
+    for (const Nanoseconds base : wide_.before) {
       (base == 0 ? question.num_groups : question.num_other_groups) += 2;
       question.taken += 2 * base;
     }
@@ -146,6 +183,9 @@ class PartitionSearch {
         if (is_even_beside(tight, 2 * num_trials / num_calls)) note();
       }
     }
+    if (best_.empty()) return;
+    const auto cover = find_cover(table_, question, bound_, best_time_, 25 * num_trials);
+    if (cover && is_even_beside(*cover, 0)) note();
   }
 
   // Whether the rest finds its places beside these.
@@ -157,10 +197,11 @@ class PartitionSearch {
       if (blocks_[k].count == 0) others.push_back(k);
     }
     // Those that are free first, for sets.
-    std::stable_sort(others.begin(), others.end(),
-                     [&](std::size_t a, std::size_t b) { return base_[a] < base_[b]; });
+    std::stable_sort(others.begin(), others.end(), [&](std::size_t a, std::size_t b) {
+      return wide_.before[a] < wide_.before[b];
+    });
     std::vector<Nanoseconds> taken;
-    for (const std::size_t k : others) taken.push_back(base_[k]);
+    for (const std::size_t k : others) taken.push_back(wide_.before[k]);
     std::vector<BundleSet> wide(others.size());
     for (std::size_t i = 0; i < std::min(wide.size(), tight.wide.size()); ++i) {
       for (const BundleId bundle : tight.wide[i]) {
@@ -170,7 +211,7 @@ class PartitionSearch {
     }
     std::vector<BundleId> rest;
     for (std::size_t i = 0; i < is_dealt.size(); ++i) {
-      if (const auto bundle = static_cast<BundleId>(i); !is_dealt[i] && !is_wide(bundle)) {
+      if (const auto bundle = static_cast<BundleId>(i); !is_dealt[i] && !wide_.has(bundle)) {
         rest.push_back(bundle);
       }
     }
@@ -193,7 +234,7 @@ class PartitionSearch {
     for (std::size_t last = sets.size(); last > first + 1;) {
       const TightSet& many = sets[--last];
       if (many.size() + sets[first].size() > BundleSet::max_count) continue;
-      while (block < blocks_.size() && base_[block] > 0) ++block;
+      while (block < blocks_.size() && wide_.before[block] > 0) ++block;
       if (block == blocks_.size()) break;
       for (const TightSet& set : {many, sets[first]}) {
         for (const BundleId bundle : set) {
@@ -218,12 +259,12 @@ class PartitionSearch {
     std::vector<std::pair<double, BundleId>> order;
     for (std::size_t i = 0; i < area_.size(); ++i) {
       const auto bundle = static_cast<BundleId>(i);
-      if (is_wide(bundle)) continue;
+      if (wide_.has(bundle)) continue;
       if (area_[i] == std::numeric_limits<double>::infinity()) return false;
       order.emplace_back(-area_[i], bundle);
     }
     std::sort(order.begin(), order.end());
-    std::vector<double> areas(base_.begin(), base_.end());
+    std::vector<double> areas(wide_.before.begin(), wide_.before.end());
     for (const auto& [area, bundle] : order) {
       const auto k =
           static_cast<std::size_t>(std::min_element(areas.begin(), areas.end()) - areas.begin());
@@ -328,7 +369,7 @@ class PartitionSearch {
     worse += 2 * (1 - odds);
     const double limit = excess(giver) + excess(taker) + heat_ * worse;
     const auto least = [&](std::size_t block, const BundleSet& set) {
-      double area = static_cast<double>(base_[block]);
+      double area = static_cast<double>(wide_.before[block]);
       for (const BundleId bundle : set.ids()) area += area_[static_cast<std::size_t>(bundle)];
       return excess(area);
     };
@@ -355,9 +396,8 @@ class PartitionSearch {
   std::int32_t level_;
   BlockPacker packer_;
   Random random_;
-  std::vector<RankRange> wide_;    // of bundles that no block runs in time; size 0: others
-  std::vector<Nanoseconds> base_;  // of each block: those
-  std::vector<double> area_;       // of each bundle at least, in time of a block
+  WidePlaces wide_;           // of bundles that no block runs in time
+  std::vector<double> area_;  // of each bundle at least, in time of a block
   Blocks blocks_;
   Blocks best_;
   std::vector<std::size_t> late_;  // blocks over the target
