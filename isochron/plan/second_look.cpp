@@ -171,10 +171,15 @@ class SecondLook {
       if (!is_pipeline_ && is_beaten(step_bound(*question.problem))) continue;
       // In pipelines whole bundles are few, and take as long to look at as all they hold.
       const std::int64_t of_items = effort_ * question.problem->num_items() / problem_.num_items();
-      const std::int64_t part = has_grids ? of_items / 2 : effort_ / 8;
+      const std::int64_t part = has_grids                ? of_items / 2
+                                : question.parts.empty() ? effort_ / 8
+                                                         : effort_ / 4;
       const std::int64_t rough = std::max(part, std::min(effort_, to_begin));
-      consider(question.answer(problem_, is_promised ? whole_answer(*question.problem, effort_)
-                                                     : answer(*question.problem, rough).first));
+      const std::int64_t effort = is_promised ? effort_ : rough;
+      // Of few items the whole answer takes no longer.
+      const bool is_whole = is_promised || (is_annealed(problem_) && !question.parts.empty());
+      consider(question.answer(problem_, is_whole ? whole_answer(*question.problem, effort)
+                                                  : answer(*question.problem, effort).first));
     }
   }
 
