@@ -58,7 +58,7 @@ NarrowerQuestion with_whole_bundles(const Problem& problem) {
 // No group smaller than a node, or half of one, where whole nodes leave ranks over: these may idle.
 std::vector<std::unique_ptr<Problem>> with_nodes(const Problem& problem) {
   std::vector<std::unique_ptr<Problem>> questions;
-  if (problem.model().context.empty()) return questions;
+  if (problem.model().context.empty() || problem.sizes().empty()) return questions;
   const auto& links = problem.model().context.front().links;
   if (links.size() < 2) return questions;
   const std::int64_t node = links.front().max_ranks;
