@@ -58,13 +58,15 @@ NarrowerQuestion with_whole_bundles(const Problem& problem) {
 // No group smaller than a node, or half of one, where whole nodes leave ranks over: these may idle.
 std::vector<std::unique_ptr<Problem>> with_nodes(const Problem& problem) {
   std::vector<std::unique_ptr<Problem>> questions;
-  if (problem.model().context.empty() || problem.sizes().empty()) return questions;
+  if (problem.model().context.empty()) return questions;
   const auto& links = problem.model().context.front().links;
   if (links.size() < 2) return questions;
   const std::int64_t node = links.front().max_ranks;
   for (const std::int64_t size : {node, node / 2}) {
     PlanOptions options = problem.options();
-    if (size <= options.min_context_size || size > problem.sizes().back()) continue;
+    const std::int32_t most =
+        options.max_context_size == 0 ? problem.num_ranks() : options.max_context_size;
+    if (size <= options.min_context_size || size > most) continue;
     if (problem.num_ranks() % size == 0) continue;
     options.min_context_size = static_cast<std::int32_t>(size);
     questions.push_back(with_options(problem, options));
