@@ -64,9 +64,9 @@ std::vector<std::unique_ptr<Problem>> with_nodes(const Problem& problem) {
   const std::int64_t node = links.front().max_ranks;
   for (const std::int64_t size : {node, node / 2}) {
     PlanOptions options = problem.options();
-    // A sequence that stands alone may have more ranks than others are admitted.
-    const bool is_admitted = options.max_context_size == 0 || size <= options.max_context_size;
-    if (size <= options.min_context_size || size > problem.sizes().back() || !is_admitted) continue;
+    const std::int32_t most =
+        options.max_context_size == 0 ? problem.num_ranks() : options.max_context_size;
+    if (size <= options.min_context_size || size > most) continue;
     if (problem.num_ranks() % size == 0) continue;
     options.min_context_size = static_cast<std::int32_t>(size);
     questions.push_back(with_options(problem, options));

@@ -44,6 +44,23 @@ TEST(NarrowerQuestions, HoldEverySequence) {
   EXPECT_FALSE(has(capped(450), "dynamic"));
 }
 
+// No aligned group of 10 ranks has six, and the long sequence stands alone on all of them.
+TEST(NarrowerQuestions, AskForNoNodeWhereThereAreNoGroups) {
+  const Topology topology{.ranks = 10, .capacity = 100};
+  CostModel cost = cost_7b_h100();
+  cost.context.front().links.front().max_ranks = 7;
+  Problem problem(singles({2000}), topology, cost,
+                  resolved({.context = "dynamic",
+                            .min_context_size = 6,
+                            .max_context_size = 6,
+                            .oversize = Oversize::alone},
+                           topology));
+  problem.set_alone(0, 10);
+  for (const NarrowerQuestion& question : narrower_questions(problem)) {
+    EXPECT_LE(question.problem->options().min_context_size, 6);
+  }
+}
+
 TEST(NarrowerQuestions, OnlySlowRanksOrEvenSlotsAskForGroupsOfOneSize) {
   Topology topology{.ranks = 4, .capacity = 100};
   const auto contexts = [&](Sync sync) {
