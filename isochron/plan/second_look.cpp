@@ -124,11 +124,14 @@ class SecondLook {
     return second_look(same, question, std::move(slots), bound, effort, search_);
   }
 
-  // How many searches of pipelines take about a fiftieth of the step.
+  // How many looks are worth their time: in pipelines a fiftieth of the step, elsewhere less, since
+  // there answers are closer to their bounds.
   double looks_worth() {
-    constexpr double to_begin = 2e6;
-    constexpr double for_an_item = 20e3;
-    return static_cast<double>(least().time) / 50 / (to_begin + for_an_item * problem_.num_items());
+    const double per_step = is_pipeline_ ? 50 : 200;
+    const double to_begin = is_pipeline_ ? 2e6 : 1e5;
+    const double for_an_item = is_pipeline_ ? 20e3 : 1.8e3;
+    return static_cast<double>(least().time) / per_step /
+           (to_begin + for_an_item * problem_.num_items());
   }
 
   void search_static_sizes() {
@@ -162,7 +165,9 @@ class SecondLook {
     // their time by then.
     const bool has_grids = is_pipeline_ && !is_annealed(problem_);
     constexpr std::int64_t to_begin = 2000;  // less than that saves little
-    double left = has_grids ? looks_worth() : 1e9;
+    constexpr std::int32_t few_items = 128;  // they take no time
+    const bool is_limited = has_grids || (!is_pipeline_ && problem_.num_items() > few_items);
+    double left = is_limited ? looks_worth() : 1e9;
     for (const NarrowerQuestion& question : narrower_questions(problem_)) {
       // Groups of any size promise to be no slower than aligned ones, and have not asked them.
       const bool is_promised = is_pipeline_ && is_aligned_alone(*question.problem);
