@@ -44,12 +44,8 @@ TEST(BundleDeals, TightSetsAreDisjointAndInTime) {
   int num_sets = 0;
   for (std::uint64_t seed = 0; seed < num_asked(300); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    Drawn drawn = random_bundles(seed);
+    const Drawn drawn = random_prompts(seed, 8, 16, 4);
     Random random(seed);
-    drawn.topology.ranks = 8;
-    drawn.options =
-        resolved({.context = "dynamic", .keep_groups = KeepGroups::rank}, drawn.topology);
-    drawn.work = random_work(random, 16, 4, drawn.topology.capacity);
     const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
     if (!has_nested_bundles(problem) || problem.sizes().size() < 2) continue;
     const BundleTable table(problem);
@@ -187,12 +183,7 @@ TEST(BundleDeals, FullBlocksHaveEveryBundleOnceAndInTime) {
   int num_full = 0;
   for (std::uint64_t seed = 0; seed < num_asked(300); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    Drawn drawn = random_bundles(seed);
-    Random random(seed);
-    drawn.topology.ranks = 16;
-    drawn.options =
-        resolved({.context = "dynamic", .keep_groups = KeepGroups::rank}, drawn.topology);
-    drawn.work = random_work(random, 12, 6, drawn.topology.capacity);
+    const Drawn drawn = random_prompts(seed, 16, 12, 6);
     const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
     if (!has_nested_bundles(problem) || problem.sizes().size() < 3) continue;
     const BundleTable table(problem);

@@ -51,24 +51,18 @@ TEST(Bundles, TwoOfThreeShareARankOfTwo) {
 TEST(Bundles, NoStepIsShorterThanTheBoundOfCovers) {
   int num_raised = 0;
   int num_reached = 0;
-  for (std::uint64_t seed = 0; seed < num_asked(3000); ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const Drawn drawn = random_bundles(seed);
-    const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
-    if (!has_nested_bundles(problem)) continue;
-    const auto exact = find_exact_step(problem);
-    ASSERT_TRUE(exact);
+  for_exact_steps(3000, [&](const Problem& problem, const ExactStep& exact) {
     const Nanoseconds plain = block_bound(problem, step_bound(problem));
-    for (const Nanoseconds high : {exact->draft.time, exact->draft.time * 5 / 4}) {
+    for (const Nanoseconds high : {exact.draft.time, exact.draft.time * 5 / 4}) {
       // By itself it knows micro-batches by their tokens only, as the best places do.
-      EXPECT_LE(bundle_bound(problem, 1, high), exact->bound);
+      EXPECT_LE(bundle_bound(problem, 1, high), exact.bound);
       const Nanoseconds raised = bundle_bound(problem, plain, high);
       EXPECT_GE(raised, plain);
-      EXPECT_LE(raised, std::max(plain, exact->bound));
+      EXPECT_LE(raised, std::max(plain, exact.bound));
       num_raised += raised > plain ? 1 : 0;
-      num_reached += raised == exact->bound ? 1 : 0;
+      num_reached += raised == exact.bound ? 1 : 0;
     }
-  }
+  });
   RecordProperty("raised", num_raised);
   RecordProperty("reached", num_reached);
   if (!is_sampled) {

@@ -1,11 +1,17 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "isochron/core/random.h"
+#include "isochron/plan/bundles/bundle_table.h"
+#include "isochron/plan/exact.h"
 #include "isochron/plan/problem.h"
 #include "tests/plan/tiny_question.h"
+#include "tests/support/num_instances.h"
 
 // Questions whose sequences stay in bundles.
 
@@ -68,6 +74,32 @@ inline Drawn plain_bundles(const std::vector<std::vector<Tokens>>& prompts) {
     }
   }
   return drawn;
+}
+
+// Prompts of up to `answers` sequences on so many ranks: more than dynamic programming answers for.
+inline Drawn random_prompts(std::uint64_t seed, std::int32_t ranks, std::int32_t num_prompts,
+                            std::int32_t answers) {
+  Random random(seed);
+  Drawn drawn = random_bundles(seed);
+  drawn.topology.ranks = ranks;
+  drawn.options = resolved({.context = "dynamic", .keep_groups = KeepGroups::rank}, drawn.topology);
+  drawn.work = random_work(random, num_prompts, answers, drawn.topology.capacity);
+  return drawn;
+}
+
+// Random bundles that nest, few enough for the best step of all.
+inline void for_exact_steps(
+    std::uint64_t standard,
+    const std::function<void(const Problem& problem, const ExactStep& exact)>& check) {
+  for (std::uint64_t seed = 0; seed < num_asked(standard); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Drawn drawn = random_bundles(seed);
+    const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+    if (!has_nested_bundles(problem)) continue;
+    const auto exact = find_exact_step(problem);
+    ASSERT_TRUE(exact);
+    check(problem, *exact);
+  }
 }
 
 }  // namespace isochron

@@ -107,6 +107,8 @@ TEST(BundleChoices, WeighNoMoreThanTheItemsOfEachBundle) {
       const Problem problem(bundles_of(lengths, most, random), topology, cost_7b_h100(),
                             resolved({.context = "dynamic"}, topology));
       const BundleChoices choices = bundle_choices(problem, problem.sizes());
+      const double area = weighed_by_items(problem, choices.longest, 0) / 2;
+      EXPECT_NEAR(choices.area, area, area * 1e-9);
       for (const double power : {0.0, 0.5, 1.0, 3.0, 20.0}) {
         const double exact = weighed_by_items(problem, choices.longest, power);
         const double of_classes = weighed(choices, power);
