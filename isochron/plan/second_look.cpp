@@ -180,11 +180,8 @@ class SecondLook {
                                 : question.parts.empty() ? effort_ / 8
                                                          : effort_ / 4;
       const std::int64_t rough = std::max(part, std::min(effort_, to_begin));
-      const std::int64_t effort = is_promised ? effort_ : rough;
-      // Of few items the whole answer takes no longer.
-      const bool is_whole = is_promised || (is_annealed(problem_) && !question.parts.empty());
-      consider(question.answer(problem_, is_whole ? whole_answer(*question.problem, effort)
-                                                  : answer(*question.problem, effort).first));
+      consider(question.answer(problem_, is_promised ? whole_answer(*question.problem, effort_)
+                                                     : answer(*question.problem, rough).first));
     }
   }
 
