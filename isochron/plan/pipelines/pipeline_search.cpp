@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -46,10 +47,18 @@ bool is_hasty(const Problem& problem, Nanoseconds bound, std::int64_t work) {
   return static_cast<double>(bound) < 100 * (to_begin + for_an_item * problem.num_items());
 }
 
+std::int32_t narrowest_in(const DraftSlots& slots) {
+  std::int64_t size = std::numeric_limits<std::int32_t>::max();
+  for (const auto& slot : slots) {
+    for (const DraftGroup& group : slot) size = std::min(size, group.ranks.size);
+  }
+  return static_cast<std::int32_t>(size);
+}
+
 class PipelineSearch {
  public:
   PipelineSearch(const Problem& problem, const StepPlan& plan, const RankRoom& room,
-                 Nanoseconds bound, std::int64_t work)
+                 Nanoseconds bound, std::int64_t work, DraftSlots start)
       : problem_(problem),
         shape_(plan.topology.pipeline),
         room_(room),
@@ -61,7 +70,12 @@ class PipelineSearch {
         is_hasty_(is_hasty(problem, bound, work)),
         capacity_(problem.capacity()),
         heights_(shape_, problem.options().pass, problem.model().forward_share),
-        best_size_(problem.sizes().front()) {}
+        has_start_(!start.empty()),
+        best_size_(problem.sizes().front()) {
+    if (!has_start_) return;
+    best_size_ = narrowest_in(start);
+    consider(equalized(std::move(start)), false);
+  }
 
   DraftSlots run() {
     consider_all();
@@ -102,7 +116,9 @@ class PipelineSearch {
       consider_cells({});
       best_rough_ = best_time();
     }
-    const std::vector<GridRecipe> grids = find_grids(scout);
+    // Groups of one size are aligned.
+    const std::vector<GridRecipe> grids =
+        has_start_ ? std::vector<GridRecipe>{} : find_grids(scout);
     if (cells && is_near(cells->time)) consider_cells(cells->guess);
     consider_grids(grids);
     if (!is_fixed_) consider_mixed(scout);
@@ -344,6 +360,7 @@ class PipelineSearch {
   bool has_sample_ = false;
   Tokens capacity_;  // of a rank, for micro-batches of several items
   SlotHeights heights_;
+  bool has_start_;  // which is all that aligned groups get
   std::int32_t best_size_;                   // of grids
   Nanoseconds best_rough_ = max_total_cost;  // as the scout counts
   DraftSlots best_;
@@ -354,8 +371,8 @@ class PipelineSearch {
 }  // namespace
 
 DraftSlots search_pipeline(const Problem& problem, const StepPlan& plan, const RankRoom& room,
-                           Nanoseconds bound, std::int64_t work) {
-  return PipelineSearch(problem, plan, room, bound, work).run();
+                           Nanoseconds bound, std::int64_t work, DraftSlots start) {
+  return PipelineSearch(problem, plan, room, bound, work, std::move(start)).run();
 }
 
 }  // namespace isochron
