@@ -15,6 +15,7 @@
 #include "isochron/plan/pipelines/pipeline_bubble.h"
 #include "isochron/plan/pipelines/rank_room.h"
 #include "isochron/plan/pipelines/slot_heights.h"
+#include "isochron/plan/pipelines/virtual_peak.h"
 #include "isochron/simulate/pipeline_time.h"
 #include "tests/plan/singles.h"
 #include "tests/plan/tiny_question.h"
@@ -184,6 +185,61 @@ TEST(SlotHeights, APeakIsAsLongAsAskedAndKeepsTheTime) {
   EXPECT_TRUE(peak_heights(shape, Pass::train, third, 12, 1, 0.251, 1e-4).empty());
 }
 
+// The most that a linear program of all operations allows: 0.8453, 0.9060, 0.9163, 0.7601 and 0.56.
+TEST(VirtualPeak, DoesNearlyAllThatThereIsTimeFor) {
+  const PipelineShape shape{.stages = 4, .virtual_ = 2, .group = 4};
+  struct Known {
+    std::int32_t num_slots;
+    double longest;
+    double most;
+  };
+  for (const auto& [num_slots, longest, most] :
+       {Known{8, 0.15, 0.8453}, Known{12, 0.15, 0.906}, Known{16, 0.15, 0.9163},
+        Known{12, 0.2, 0.7601}, Known{8, 0.23, 0.56}}) {
+    const auto heights = virtual_peak(shape, third, num_slots, longest, 0);
+    const double work = std::accumulate(heights.begin(), heights.end(), 0.0);
+    EXPECT_LE(work, most + 1e-4);
+    EXPECT_GE(work, 0.98 * most) << num_slots << " slots, the longest " << longest;
+  }
+}
+
+TEST(VirtualPeak, OneSlotHasNoTimeToBeLongerThanItsJourney) {
+  const PipelineShape shape{.stages = 4, .virtual_ = 2, .group = 4};
+  EXPECT_TRUE(virtual_peak(shape, third, 8, 0.2501, 0).empty());
+  EXPECT_TRUE(virtual_peak(shape, third, 8, 0.24, 0.2).empty()) << "the others leave no time";
+  EXPECT_TRUE(virtual_peak(shape, third, 40, 0.1, 0.05).empty()) << "too many";
+  const auto alone = virtual_peak(shape, third, 4, 0.2499, 0);
+  ASSERT_EQ(alone.size(), 4U);
+  EXPECT_EQ(*std::max_element(alone.begin(), alone.end()), 0.2499);
+}
+
+TEST(VirtualPeak, KeepsItsLimitsOnEveryShape) {
+  int num_found = 0;
+  for (std::uint64_t seed = 0; seed < num_instances(300); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Random random(seed);
+    PipelineShape shape = {.stages = static_cast<std::int32_t>(random.between(2, 5))};
+    shape.virtual_ = static_cast<std::int32_t>(random.between(2, 3));
+    shape.group = shape.stages + static_cast<std::int32_t>(random.below(3));
+    const double forward_share = 0.1 + 0.8 * random.unit();
+    const auto count = static_cast<std::int32_t>(shape.group * random.between(1, 7));
+    const double longest = (0.2 + 0.85 * random.unit()) / shape.stages;
+    const double shortest = random.below(2) == 0 ? 0 : 0.3 * longest * random.unit() / count;
+    const auto heights = virtual_peak(shape, forward_share, count, longest, shortest);
+    if (heights.empty()) {
+      EXPECT_GT(longest * shape.stages + shortest * count, 0.8);
+      continue;
+    }
+    ++num_found;
+    ASSERT_EQ(heights.size(), static_cast<std::size_t>(count));
+    EXPECT_NEAR(*std::max_element(heights.begin(), heights.end()), longest, 1e-12);
+    EXPECT_GE(*std::min_element(heights.begin(), heights.end()), shortest * (1 - 1e-9));
+    // More than one block after the other, each as short as its work allows.
+    EXPECT_LE(time_of(shape, in_nanoseconds(heights), forward_share), 1.02e12);
+  }
+  EXPECT_GT(num_found, 200);
+}
+
 // Slots that hide a long one best: rising and falling as steeply as a path that gains no more than
 // `rise` and `fall` on either side allows, in units of the longest forward and backward.
 std::vector<Nanoseconds> smooth_slots(std::size_t depth, double forward_share, double rise,
@@ -319,7 +375,8 @@ TEST(LongSlots, NoSlotsBreakALine) {
 TEST(LongSlots, LinesAreNearTheBestSlots) {
   const PipelineShape shape{.stages = 4, .virtual_ = 2, .group = 4};
   const std::vector<double> steep = {0.133, 0.133, 0.133, 0.133, 0.133, 1, 0.933, 0.867};
-  const std::vector<double> flat = {0.22, 0.22, 0.22, 0.22, 0.56, 1, 0.77, 0.52, 0.5, 0.5, 0.5, 0.5};
+  const std::vector<double> flat = {0.22, 0.22, 0.22, 0.22, 0.56, 1,
+                                    0.77, 0.52, 0.5,  0.5,  0.5,  0.5};
   for (const auto& [heights, within] : {std::pair(steep, 0.15), std::pair(flat, 0.3)}) {
     double least = 10;
     for (const RoomLine& line : long_slot_lines(shape, third)) {

@@ -18,11 +18,11 @@
 #include <cstddef>
 #include <limits>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <tuple>
 
+#include "isochron/core/memo.h"
 #include "isochron/plan/bounds/rise_program.h"
 #include "isochron/schedule/pipeline_schedule.h"
 
@@ -59,8 +59,7 @@ class LongSlot {
       for (std::int32_t i = 0; i < 2 * shape.virtual_; ++i) {
         const std::int32_t turn = is_down ? i : 2 * shape.virtual_ - 1 - i;
         const std::size_t side = turn % 2 == 0 ? 0 : 1;
-        const auto chunk =
-            turn / 2 * shape.stages + static_cast<std::int32_t>(stages[side]);
+        const auto chunk = turn / 2 * shape.stages + static_cast<std::int32_t>(stages[side]);
         const auto& operations = schedule[stages[side]];
         const auto found =
             std::find(operations.begin(), operations.end(),
@@ -174,8 +173,7 @@ class LongSlot {
                .from = from});
       }
       best.push_back(here);
-      const double all =
-          here.length + until[stop.side].back() - until[stop.side][stop.place + 1];
+      const double all = here.length + until[stop.side].back() - until[stop.side][stop.place + 1];
       if (all > last.length) last = {.length = all, .from = i};
     }
     length = last.length;
@@ -304,15 +302,9 @@ std::vector<RoomLine> find_lines(const PipelineShape& shape, double forward_shar
 
 std::vector<RoomLine> long_slot_lines(const PipelineShape& shape, double forward_share) {
   using Key = std::tuple<std::int32_t, std::int32_t, std::int32_t, double>;
-  static std::mutex mutex;
-  static std::map<Key, std::vector<RoomLine>> known;
-  constexpr std::size_t max_known = 64;
-  const Key key{shape.stages, shape.virtual_, shape.group, forward_share};
-  const std::lock_guard lock(mutex);
-  const auto found = known.find(key);
-  if (found != known.end()) return found->second;
-  if (known.size() >= max_known) known.clear();
-  return known[key] = find_lines(shape, forward_share);
+  static Memo<Key, std::vector<RoomLine>> known(64);
+  return known.of({shape.stages, shape.virtual_, shape.group, forward_share},
+                  [&] { return find_lines(shape, forward_share); });
 }
 
 }  // namespace isochron
