@@ -26,6 +26,7 @@
 #include "isochron/plan/pipelines/pipeline_grid.h"
 #include "isochron/plan/pipelines/reorder.h"
 #include "isochron/plan/pipelines/scout.h"
+#include "isochron/plan/pipelines/shaped_slots.h"
 #include "isochron/plan/pipelines/slot_heights.h"
 #include "isochron/plan/plan_slots.h"
 #include "isochron/plan/slots/slot_packer.h"
@@ -38,13 +39,13 @@ namespace isochron {
 
 namespace {
 
-// Whether looking at everything would take more than about a hundredth of the step, and nobody asks
-// for more effort.
-bool is_hasty(const Problem& problem, Nanoseconds bound, std::int64_t work) {
-  if (work > 2 * default_effort(problem)) return false;
+// How many times a look at everything is about a hundredth of the step; no matter where somebody
+// asks for more effort.
+double looks_worth(const Problem& problem, Nanoseconds bound, std::int64_t work) {
+  if (work > 2 * default_effort(problem)) return std::numeric_limits<double>::infinity();
   constexpr double to_begin = 2e6;
   constexpr double for_an_item = 20e3;
-  return static_cast<double>(bound) < 100 * (to_begin + for_an_item * problem.num_items());
+  return static_cast<double>(bound) / 100 / (to_begin + for_an_item * problem.num_items());
 }
 
 std::int32_t narrowest_in(const DraftSlots& slots) {
@@ -67,7 +68,8 @@ class PipelineSearch {
         trial_(plan),
         multiple_(shape_.virtual_ > 1 ? shape_.group : 1),
         is_fixed_(context_mode(problem.options().context).kind == ContextMode::Kind::fixed),
-        is_hasty_(is_hasty(problem, bound, work)),
+        looks_worth_(looks_worth(problem, bound, work)),
+        is_hasty_(looks_worth_ < 1),
         capacity_(problem.capacity()),
         heights_(shape_, problem.options().pass, problem.model().forward_share),
         has_start_(!start.empty()),
@@ -242,6 +244,7 @@ class PipelineSearch {
       consider(equalized(search_kept_slots(problem_, 0, work_)), true);
       return;
     }
+    if (is_paced() && !is_hasty_ && !problem_.has_speeds()) consider_shaped();
     // A rough time that is too long to become the best when the slots are made properly. Packing
     // saves more where groups wait for all others.
     if (is_hasty_ && has_sample_ && is_good(best_rough_)) return;
@@ -259,6 +262,20 @@ class PipelineSearch {
       if (time >= far) break;
       consider(equalized(packer.pack(limit, base, PackCare::proper).slots), true);
     }
+  }
+
+  // Slots as long as suits the pipeline, and such that waste little where the step is worth them.
+  void consider_shaped() {
+    ShapedSlots shaped(problem_, room_, heights_);
+    consider_found(shaped.search(bound_, best_time()));
+    constexpr double num_looks = 2.5;
+    if (looks_worth_ < num_looks) return;
+    DraftSlots tight = search_slots(problem_, 0, work_).slots;
+    consider_found(shaped.with_ends(tight));
+    consider_found(std::move(tight));
+  }
+  void consider_found(DraftSlots slots) {
+    if (!slots.empty()) consider(equalized(std::move(slots)), true);
   }
 
   DraftSlots equalized(DraftSlots slots) const {
@@ -356,11 +373,12 @@ class PipelineSearch {
   StepPlan trial_;
   std::int32_t multiple_;
   bool is_fixed_;
+  double looks_worth_;
   bool is_hasty_;
   bool has_sample_ = false;
   Tokens capacity_;  // of a rank, for micro-batches of several items
   SlotHeights heights_;
-  bool has_start_;  // which is all that aligned groups get
+  bool has_start_;                           // which is all that aligned groups get
   std::int32_t best_size_;                   // of grids
   Nanoseconds best_rough_ = max_total_cost;  // as the scout counts
   DraftSlots best_;
