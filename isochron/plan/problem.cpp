@@ -94,8 +94,14 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
   is_plain_ = work_.bundles.size() == work_.items.size();
   if (std::all_of(work_.items.begin(), work_.items.end(),
                   [](const auto& item) { return item.size() == 1; })) {
+    lengths_of_items_.reserve(work_.items.size());
     for (const auto& item : work_.items) {
       lengths_of_items_.push_back(work_.lengths[item.front().index()]);
+    }
+    longest_of_size_.assign(keys_of_size_.size(), 0);
+    for (std::int32_t size = 1; size <= max_size_; ++size) {
+      const Tokens multiple = padded_length(1, size, options_.tensor_parallel);
+      longest_of_size_[static_cast<std::size_t>(size)] = capacity() * size / multiple * multiple;
     }
   }
   tokens_of_one_.reserve(work_.items.size());
@@ -134,6 +140,7 @@ void Problem::set_alone(ItemId item, std::int32_t size) {
   }
   is_alone_.resize(work_.items.size(), false);
   is_alone_[static_cast<std::size_t>(item)] = true;
+  smallest_places_.clear();
   fits_of_size_.clear();
 }
 
@@ -190,9 +197,10 @@ PriceId Problem::find_price(RankRange ranks) const {
   for (std::size_t e = 0; e < cost_.context.size() || e == 0; ++e) {
     Nanoseconds latency = 0;
     Nanoseconds cost = 0;
+    std::optional<ContextLink> link = ContextLink{};
     if (ranks.size > 1) {
       if (cost_.context.empty()) break;
-      const auto link = find_link(cost_.context[e], ranks);
+      link = find_link(cost_.context[e], ranks);
       if (!link) continue;
       latency = link_latency(*link);
       cost = latency + find_sequence_cost(cost_, cost_.context[e], ranks, full).value_or(0);
@@ -202,6 +210,7 @@ PriceId Problem::find_price(RankRange ranks) const {
       best = {.size = key.size,
               .exchange = static_cast<std::int32_t>(e),
               .example = ranks,
+              .link = *link,
               .fixed = microbatch_ + latency};
       key.price = static_cast<PriceId>(prices_.size());
     }
@@ -219,11 +228,10 @@ Nanoseconds Problem::sequence_cost_at(const Price& price, std::size_t sequence) 
   const Nanoseconds extra = work_.extra_costs.empty() ? 0 : work_.extra_costs[sequence];
   if (price.size == 1) return sequence_cost(cost_, work_.lengths[sequence], extra);
   const ContextCost& context = cost_.context[static_cast<std::size_t>(price.exchange)];
-  return *find_sequence_cost(cost_, context, price.example, work_.lengths[sequence], extra);
+  return sequence_cost_over(cost_, context, price.link, price.size, work_.lengths[sequence], extra);
 }
 
-Nanoseconds Problem::item_cost(PriceId id, ItemId item) const {
-  if (is_plain_) return cost(id, item);
+Nanoseconds Problem::find_item_cost(PriceId id, ItemId item) const {
   Nanoseconds sum = 0;
   for (const SequenceId sequence : work_.items[static_cast<std::size_t>(item)]) {
     sum += sequence_cost_at(price(id), sequence.index());
@@ -231,7 +239,7 @@ Nanoseconds Problem::item_cost(PriceId id, ItemId item) const {
   return sum;
 }
 
-Nanoseconds Problem::cost(PriceId id, BundleId bundle) const {
+Nanoseconds Problem::find_cost(PriceId id, BundleId bundle) const {
   const auto worked_out = [&] {
     Nanoseconds sum = 0;
     for (const ItemId item : items_of(bundle)) {
@@ -248,9 +256,7 @@ Nanoseconds Problem::cost(PriceId id, BundleId bundle) const {
   if (is_kept && price(id).size > max_tabled_size) return worked_out();
   std::vector<Nanoseconds>& costs = costs_of_price_[static_cast<std::size_t>(id)];
   if (costs.empty()) costs.assign(work_.bundles.size(), -1);
-  Nanoseconds& cost = costs[static_cast<std::size_t>(bundle)];
-  if (cost < 0) cost = worked_out();
-  return cost;
+  return costs[static_cast<std::size_t>(bundle)] = worked_out();
 }
 
 Nanoseconds Problem::group_cost(RankRange ranks, std::span<const ItemId> items) const {
@@ -266,6 +272,7 @@ Nanoseconds Problem::group_cost(RankRange ranks, std::span<const ItemId> items) 
     if (!link) continue;
     Price exchange = price(id);
     exchange.exchange = static_cast<std::int32_t>(e);
+    exchange.link = *link;
     Nanoseconds time = microbatch_ + link_latency(*link);
     for (const ItemId item : items) {
       for (const SequenceId sequence : work_.items[static_cast<std::size_t>(item)]) {
@@ -332,14 +339,12 @@ Tokens Problem::tokens(std::int32_t size, ItemId item) const {
   return sum;
 }
 
-bool Problem::item_fits(std::int32_t size, ItemId item) const {
-  if (is_alone(item)) return size == alone_size_;
-  if (size > max_size_) return false;
-  return tokens(size, item) <= capacity() * size &&
+bool Problem::is_within_limits(std::int32_t size, ItemId item) const {
+  return size <= max_size_ && tokens(size, item) <= capacity() * size &&
          (options_.max_sequences == 0 || num_sequences(item) <= options_.max_sequences);
 }
 
-bool Problem::fits(std::int32_t size, BundleId bundle) const {
+bool Problem::do_all_fit(std::int32_t size, BundleId bundle) const {
   const auto items = items_of(bundle);
   if (items.size() == 1) return item_fits(size, items.front());
   const auto place = static_cast<std::size_t>(size);
@@ -357,6 +362,9 @@ bool Problem::fits(std::int32_t size, BundleId bundle) const {
 }
 
 std::size_t Problem::smallest_place(BundleId bundle) const {
+  if (smallest_places_.empty()) smallest_places_.assign(work_.bundles.size(), -1);
+  std::int32_t& known = smallest_places_[static_cast<std::size_t>(bundle)];
+  if (known >= 0) return static_cast<std::size_t>(known);
   std::size_t place = 0;
   if (items_of(bundle).size() == 1 && !is_alone(items_of(bundle).front())) {
     // A larger group pads to a multiple of what one rank pads to.
@@ -364,6 +372,7 @@ std::size_t Problem::smallest_place(BundleId bundle) const {
     while (place < sizes_.size() && sizes_[place] * capacity() < tokens) ++place;
   }
   while (place < sizes_.size() && !fits(sizes_[place], bundle)) ++place;
+  known = static_cast<std::int32_t>(place);
   return place;
 }
 
