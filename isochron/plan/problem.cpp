@@ -78,6 +78,7 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
   is_aligned_ = mode.kind != ContextMode::Kind::any;
   keys_of_size_.resize(static_cast<std::size_t>(topology_.ranks) + 1);
   price_at_.resize(keys_of_size_.size());
+  least_fixed_of_size_.assign(keys_of_size_.size(), -1);
   // The first ranks are in the first block of every link, so no place has an earlier link.
   cheapest_.assign(static_cast<std::size_t>(topology_.ranks) + 1, -1);
   const auto find_cheapest = [&](std::int32_t size) {
@@ -284,11 +285,6 @@ Nanoseconds Problem::group_cost(RankRange ranks, std::span<const ItemId> items) 
   return least;
 }
 
-Nanoseconds Problem::least_cost(std::int32_t size, BundleId bundle) const {
-  return is_cheapest_for_all(size) ? cost(cheapest_price(size), bundle)
-                                   : least_cost_of(size, items_of(bundle));
-}
-
 Nanoseconds Problem::least_item_cost(std::int32_t size, ItemId item) const {
   return is_cheapest_for_all(size) ? item_cost(cheapest_price(size), item)
                                    : least_cost_of(size, {&item, 1});
@@ -313,8 +309,9 @@ Nanoseconds Problem::least_cost_of(std::int32_t size, std::span<const ItemId> it
   return least;
 }
 
-Nanoseconds Problem::least_fixed(std::int32_t size) const {
-  if (size == 1) return microbatch_;
+Nanoseconds Problem::find_least_fixed(std::int32_t size) const {
+  Nanoseconds& known = least_fixed_of_size_[static_cast<std::size_t>(size)];
+  if (size == 1) return known = microbatch_;
   Nanoseconds least = -1;
   for (const RankRange& ranks : examples(size)) {
     for (const ContextCost& context : cost_.context) {
@@ -322,7 +319,7 @@ Nanoseconds Problem::least_fixed(std::int32_t size) const {
       if (link && (least < 0 || link_latency(*link) < least)) least = link_latency(*link);
     }
   }
-  return microbatch_ + std::max<Nanoseconds>(0, least);
+  return known = microbatch_ + std::max<Nanoseconds>(0, least);
 }
 
 Tokens Problem::tokens(std::int32_t size, ItemId item) const {
@@ -361,10 +358,7 @@ bool Problem::do_all_fit(std::int32_t size, BundleId bundle) const {
   return fits == 1;
 }
 
-std::size_t Problem::smallest_place(BundleId bundle) const {
-  if (smallest_places_.empty()) smallest_places_.assign(work_.bundles.size(), -1);
-  std::int32_t& known = smallest_places_[static_cast<std::size_t>(bundle)];
-  if (known >= 0) return static_cast<std::size_t>(known);
+std::size_t Problem::find_smallest_place(BundleId bundle) const {
   std::size_t place = 0;
   if (items_of(bundle).size() == 1 && !is_alone(items_of(bundle).front())) {
     // A larger group pads to a multiple of what one rank pads to.
@@ -372,7 +366,8 @@ std::size_t Problem::smallest_place(BundleId bundle) const {
     while (place < sizes_.size() && sizes_[place] * capacity() < tokens) ++place;
   }
   while (place < sizes_.size() && !fits(sizes_[place], bundle)) ++place;
-  known = static_cast<std::int32_t>(place);
+  if (smallest_places_.empty()) smallest_places_.assign(work_.bundles.size(), -1);
+  smallest_places_[static_cast<std::size_t>(bundle)] = static_cast<std::int32_t>(place);
   return place;
 }
 

@@ -102,9 +102,15 @@ class Problem {
   [[nodiscard]] Nanoseconds group_cost(RankRange ranks, std::span<const ItemId> items) const;
   // No group of this size, wherever it stands and however it exchanges, is cheaper. Negative if
   // the size does not admit the bundle.
-  [[nodiscard]] Nanoseconds least_cost(std::int32_t size, BundleId bundle) const;
+  [[nodiscard]] Nanoseconds least_cost(std::int32_t size, BundleId bundle) const {
+    return is_cheapest_for_all(size) ? cost(cheapest_price(size), bundle)
+                                     : least_cost_of(size, items_of(bundle));
+  }
   [[nodiscard]] Nanoseconds least_item_cost(std::int32_t size, ItemId item) const;
-  [[nodiscard]] Nanoseconds least_fixed(std::int32_t size) const;
+  [[nodiscard]] Nanoseconds least_fixed(std::int32_t size) const {
+    const Nanoseconds known = least_fixed_of_size_[static_cast<std::size_t>(size)];
+    return known >= 0 ? known : find_least_fixed(size);
+  }
   // What is known of groups, whatever they hold.
   [[nodiscard]] const ExchangeOrder& order() const { return order_; }
   // Whether no larger group has the smaller area.
@@ -128,7 +134,11 @@ class Problem {
            longest_of_size_[static_cast<std::size_t>(size)];
   }
   // The place in sizes() of the smallest that may hold the bundle; the number of sizes if none may.
-  [[nodiscard]] std::size_t smallest_place(BundleId bundle) const;
+  [[nodiscard]] std::size_t smallest_place(BundleId bundle) const {
+    const std::int32_t known =
+        smallest_places_.empty() ? -1 : smallest_places_[static_cast<std::size_t>(bundle)];
+    return known >= 0 ? static_cast<std::size_t>(known) : find_smallest_place(bundle);
+  }
 
   // 1 / speed of the slowest rank of a group; 1 without slow ranks.
   [[nodiscard]] bool has_speeds() const { return !topology_.rank_speed.empty(); }
@@ -160,6 +170,8 @@ class Problem {
   [[nodiscard]] const std::vector<RankRange>& examples(std::int32_t size) const;
   [[nodiscard]] Nanoseconds find_cost(PriceId price, BundleId bundle) const;
   [[nodiscard]] Nanoseconds find_item_cost(PriceId price, ItemId item) const;
+  [[nodiscard]] Nanoseconds find_least_fixed(std::int32_t size) const;
+  [[nodiscard]] std::size_t find_smallest_place(BundleId bundle) const;
   [[nodiscard]] bool do_all_fit(std::int32_t size, BundleId bundle) const;
   [[nodiscard]] bool is_within_limits(std::int32_t size, ItemId item) const;
   Nanoseconds sequence_cost_at(const Price& price, std::size_t sequence) const;
@@ -187,7 +199,8 @@ class Problem {
   std::vector<Tokens> longest_of_size_;  // sequence that groups of each size may hold, in that case
   std::vector<Tokens> tokens_of_one_;    // padded tokens of each item on one rank
   bool is_plain_ = true;                 // every bundle is one item
-  mutable std::vector<std::int32_t> smallest_places_;  // of bundles, -1: not known
+  mutable std::vector<Nanoseconds> least_fixed_of_size_;  // -1: not known
+  mutable std::vector<std::int32_t> smallest_places_;     // of bundles, -1: not known
   // Of bundles of several items, by size: 1 fits, 0 does not, -1 not known.
   mutable std::vector<std::vector<std::int8_t>> fits_of_size_;
   mutable std::vector<Price> prices_;
