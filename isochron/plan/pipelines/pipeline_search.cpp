@@ -159,7 +159,7 @@ class PipelineSearch {
     auto cells = search_cells(problem_, room_, heights_, capacity_, bound_, guess);
     if (!cells && guess) cells = search_cells(problem_, room_, heights_, capacity_, bound_);
     if (!cells) return;
-    Grid grid = improved_grid(problem_, cells->draft,
+    Grid grid = improved_grid(problem_, std::move(cells->draft),
                               {.num_slots = cells->found.num_slots, .capacity = capacity_}, bound_,
                               num_operations());
     consider(std::move(grid));
@@ -221,10 +221,11 @@ class PipelineSearch {
   }
 
   void consider_kept_cells(const std::vector<BundleCell>& cells, std::int32_t num_slots) {
-    const auto draft = fill_kept_cells(problem_, cells, heights_.of(num_slots), capacity_);
+    auto draft = fill_kept_cells(problem_, cells, heights_.of(num_slots), capacity_);
     if (!draft) return;
-    Grid grid = improved_grid(problem_, *draft, {.num_slots = num_slots, .capacity = capacity_},
-                              bound_, num_operations() / 4);
+    Grid grid =
+        improved_grid(problem_, *std::move(draft), {.num_slots = num_slots, .capacity = capacity_},
+                      bound_, num_operations() / 4);
     std::erase_if(grid.slots, [](const auto& slot) { return slot.empty(); });
     consider(equalized(std::move(grid.slots)), false);
   }
