@@ -44,7 +44,7 @@ namespace {
 double looks_worth(const Problem& problem, Nanoseconds bound, std::int64_t work) {
   if (work > 2 * default_effort(problem)) return std::numeric_limits<double>::infinity();
   constexpr double to_begin = 2e6;
-  constexpr double for_an_item = 20e3;
+  const double for_an_item = problem.options().sync == Sync::microbatch ? 25e3 : 20e3;
   return static_cast<double>(bound) / 100 / (to_begin + for_an_item * problem.num_items());
 }
 
@@ -245,7 +245,7 @@ class PipelineSearch {
       consider(equalized(search_kept_slots(problem_, 0, work_)), true);
       return;
     }
-    if (is_paced() && !is_hasty_ && !problem_.has_speeds()) consider_shaped();
+    if (is_paced() && !problem_.has_speeds() && consider_shaped()) return;
     // A rough time that is too long to become the best when the slots are made properly. Packing
     // saves more where groups wait for all others.
     if (is_hasty_ && has_sample_ && is_good(best_rough_)) return;
@@ -265,18 +265,22 @@ class PipelineSearch {
     }
   }
 
-  // Slots as long as suits the pipeline, and such that waste little where the step is worth them.
-  void consider_shaped() {
+  // Slots as long as suits the pipeline, and, where the step is worth it, such that waste least.
+  // Whether other slots of several sizes are not needed.
+  bool consider_shaped() {
+    constexpr double to_search = 0.6;
+    constexpr double to_pack = 2.5;
+    if (looks_worth_ < to_search) return false;
     ShapedSlots shaped(problem_, room_, heights_);
-    consider_found(shaped.search(bound_, best_time()));
-    constexpr double num_looks = 2.5;
-    if (looks_worth_ < num_looks) return;
+    const bool is_better = consider_found(shaped.search(bound_, best_time()));
+    if (looks_worth_ < to_pack) return is_better && is_hasty_;
     DraftSlots tight = search_slots(problem_, 0, work_).slots;
     consider_found(shaped.with_ends(tight));
     consider_found(std::move(tight));
+    return true;
   }
-  void consider_found(DraftSlots slots) {
-    if (!slots.empty()) consider(equalized(std::move(slots)), true);
+  bool consider_found(DraftSlots slots) {
+    return !slots.empty() && consider(equalized(std::move(slots)), true);
   }
 
   DraftSlots equalized(DraftSlots slots) const {
