@@ -117,6 +117,9 @@ std::vector<double> ShapedSlots::heights_for(std::int32_t num_slots, double time
 
 // Keeps the slots if they take less than the best so far.
 bool ShapedSlots::is_found(std::int32_t num_slots, double time) {
+  const SlotRange counted{.least = num_slots, .most = num_slots};
+  const double area = room_.area(time, static_cast<double>(longest_), counted);
+  if (area * problem_.num_ranks() < items_.total_area()) return false;
   const std::vector<double> heights = heights_for(num_slots, time);
   if (heights.empty()) return false;
   std::vector<std::size_t> order(heights.size());
