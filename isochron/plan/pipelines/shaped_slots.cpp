@@ -131,7 +131,7 @@ bool ShapedSlots::is_found(std::int32_t num_slots, double time) {
     lengths.push_back(static_cast<Nanoseconds>(heights[slot] * time));
   }
   std::int64_t work = 0;
-  TightStart packed = tight_.of_lengths(items_.dearest(), lengths, {}, work);
+  TightStart packed = tight_.of_lengths(items_.dearest(), lengths, {.grain = 0}, work);
   if (!packed.rest.empty()) return false;
   std::vector<PackedSlot> slots(heights.size());
   for (std::size_t i = 0; i < packed.slots.size(); ++i) {
