@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "isochron/core/round.h"
+
 namespace isochron {
 
 PassCost split_cost(Nanoseconds cost, double forward_share) {
   // Above 2^53 the product may round to more than the cost.
   const Nanoseconds forward =
-      std::min<Nanoseconds>(cost, std::llround(forward_share * static_cast<double>(cost)));
+      std::min<Nanoseconds>(cost, rounded(forward_share * static_cast<double>(cost)));
   return {.forward = forward, .backward = cost - forward};
 }
 
@@ -25,7 +27,7 @@ std::int64_t chunk_bytes(const PipelineShape& shape, double activation_bytes, st
                                             : shape.shares[static_cast<std::size_t>(chunk)];
   const double bytes = activation_bytes * share;
   if (bytes > static_cast<double>(max_total_cost)) return max_total_cost + 1;
-  return std::llround(bytes);
+  return rounded(bytes);
 }
 
 ChunkCosts::ChunkCosts(const PipelineShape& shape)
@@ -33,6 +35,11 @@ ChunkCosts::ChunkCosts(const PipelineShape& shape)
       width_(shape.shares.empty() ? 2 : 2 * static_cast<std::size_t>(shape.num_chunks())) {}
 
 void ChunkCosts::add(const PassCost& cost) {
+  if (width_ == 2) {
+    table_.push_back(chunk_cost(shape_, cost.forward, 0));
+    table_.push_back(chunk_cost(shape_, cost.backward, 0));
+    return;
+  }
   table_.resize(table_.size() + width_);
   set(num_rows() - 1, cost);
 }

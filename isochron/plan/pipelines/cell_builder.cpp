@@ -63,7 +63,7 @@ void CellBuilder::put(std::size_t bin, std::size_t place) {
   next_[place] = place + 1;
   --num_items_left_;
   area_left_ -= areas_[place];
-  placed_.push_back({.bin = bin, .item = order_[place]});
+  built_.placed.push_back({.bin = bin, .item = order_[place]});
 }
 
 std::size_t CellBuilder::next_left(std::size_t place) {
@@ -213,10 +213,11 @@ double CellBuilder::fill_bin(const Table& table, double height, std::int64_t& nu
 void CellBuilder::add_cell(const Table& table, std::int64_t first, const Heights& heights,
                            std::size_t closed, double time) {
   const std::size_t num_slots = heights.of_slot.size();
-  const std::size_t first_bin = cells_.size() * num_slots;
-  cells_.push_back({.cell = {.ranks = {.first = first, .size = table.size}, .line = num_lines_},
-                    .is_wide = false,
-                    .slot = closed});
+  const std::size_t first_bin = built_.cells.size() * num_slots;
+  built_.cells.push_back(
+      {.cell = {.ranks = {.first = first, .size = table.size}, .line = num_lines_},
+       .is_wide = false,
+       .slot = closed});
   // What is needed for all slots that are still to come, in cells as narrow as can be.
   const auto num_open = static_cast<std::int64_t>(num_slots) - (closed < num_slots ? 1 : 0);
   const std::int64_t num_left = problem_.num_ranks() - first - table.size;
@@ -225,9 +226,9 @@ void CellBuilder::add_cell(const Table& table, std::int64_t first, const Heights
   std::size_t place = 0;  // all larger ones are taken, or too large for the slots that follow
   for (const std::size_t slot : heights.tallest_first) {
     if (slot == closed) continue;
-    const std::size_t first_placed = placed_.size();
+    const std::size_t first_placed = built_.placed.size();
     double cost = fill_bin(table, heights.of_slot[slot] * time, num_more, first_bin + slot, place);
-    if (placed_.size() == first_placed) {
+    if (built_.placed.size() == first_placed) {
       while (smallest_ > 0 && next_left(smallest_ - 1) != smallest_ - 1) --smallest_;
       if (smallest_ == 0 || table.costs[smallest_ - 1] == infinite) continue;
       cost = table.costs[smallest_ - 1];
@@ -246,10 +247,11 @@ std::size_t CellBuilder::add_wide_cell(const Table& table, std::int64_t first,
     if (heights.of_slot[lower] < needed) break;
     slot = lower;
   }
-  put(cells_.size() * heights.of_slot.size() + slot, lead);
-  cells_.push_back({.cell = {.ranks = {.first = first, .size = table.size}, .line = num_lines_},
-                    .is_wide = true,
-                    .slot = slot});
+  put(built_.cells.size() * heights.of_slot.size() + slot, lead);
+  built_.cells.push_back(
+      {.cell = {.ranks = {.first = first, .size = table.size}, .line = num_lines_},
+       .is_wide = true,
+       .slot = slot});
   count_slot(table, slot, table.costs[lead]);
   return slot;
 }
@@ -339,11 +341,12 @@ bool CellBuilder::builds_cells(std::int32_t num_slots, double time) {
   num_items_left_ = problem_.num_items();
   area_left_ = area_;
   first_heights_ = nullptr;
-  cells_.clear();
-  placed_.clear();
+  built_.cells.clear();
+  built_.placed.clear();
   num_lines_ = 0;
   time_ = 0;
   slot_costs_.assign(static_cast<std::size_t>(num_slots), {});
+  built_.num_slots = slot_costs_.size();
   const bool is_paced = problem_.options().sync == Sync::microbatch;
   constexpr double much = 1.03;
   const SlotRange counted{.least = num_slots, .most = num_slots};
@@ -379,17 +382,20 @@ bool CellBuilder::builds_cells(std::int32_t num_slots, double time) {
   return true;
 }
 
-CellDraft CellBuilder::draft() const {
-  const std::size_t num_slots = slot_costs_.size();
-  CellDraft draft{.cells = {}, .bins = std::vector<CellDraft::Bin>(cells_.size() * num_slots)};
-  for (const Built& built : cells_) {
-    for (std::size_t slot = 0; slot < num_slots; ++slot) {
-      draft.bins[draft.cells.size() * num_slots + slot].is_closed =
+CellDraft CellBuilder::draft_of(const Layout& layout) {
+  CellDraft draft{.cells = {},
+                  .bins = std::vector<CellDraft::Bin>(layout.cells.size() * layout.num_slots)};
+  for (const Built& built : layout.cells) {
+    for (std::size_t slot = 0; slot < layout.num_slots; ++slot) {
+      draft.bins[draft.cells.size() * layout.num_slots + slot].is_closed =
           (slot == built.slot) != built.is_wide;
     }
     draft.cells.push_back(built.cell);
   }
-  for (const auto& [bin, item] : placed_) draft.bins[bin].items.push_back(item);
+  std::vector<std::size_t> counts(draft.bins.size(), 0);
+  for (const Placed& placed : layout.placed) ++counts[placed.bin];
+  for (std::size_t bin = 0; bin < counts.size(); ++bin) draft.bins[bin].items.reserve(counts[bin]);
+  for (const auto& [bin, item] : layout.placed) draft.bins[bin].items.push_back(item);
   return draft;
 }
 

@@ -116,11 +116,12 @@ std::int64_t Scout::rough_work() const {
 }
 
 std::optional<RoughCells> Scout::find_cells() {
-  const auto cells = search_cells(ground_, room_, heights_, capacity_, bound_);
+  auto cells = search_cells(ground_, room_, heights_, capacity_, bound_);
   if (!cells) return std::nullopt;
   const GridShape shape{.num_slots = cells->found.num_slots, .capacity = capacity_};
-  return RoughCells{.time = improved_grid(ground_, cells->draft, shape, bound_, rough_work()).time,
-                    .guess = cells->found};
+  return RoughCells{
+      .time = improved_grid(ground_, std::move(cells->draft), shape, bound_, rough_work()).time,
+      .guess = cells->found};
 }
 
 // The question itself if groups of that size do not divide a sample.
