@@ -14,6 +14,7 @@
 
 #include "isochron/plan/anneal.h"
 #include "isochron/plan/bounds/bounds.h"
+#include "isochron/plan/bundles/bundle_bound.h"
 #include "isochron/plan/least_areas.h"
 #include "isochron/plan/narrower_questions.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
@@ -124,7 +125,8 @@ class SecondLook {
   double looks_worth() {
     const double per_step = is_pipeline_ ? 50 : 200;
     const double to_begin = is_pipeline_ ? 2e6 : 1e5;
-    const double for_an_item = is_pipeline_ ? 20e3 : 1.8e3;
+    const bool is_kept = problem_.options().keep_groups == KeepGroups::rank;
+    const double for_an_item = is_pipeline_ ? 20e3 : is_kept ? 6e3 : 1.8e3;
     return static_cast<double>(least().time) / per_step /
            (to_begin + for_an_item * problem_.num_items());
   }
@@ -148,10 +150,20 @@ class SecondLook {
       const auto fixed = with_static_size(problem_, size);
       if (fixed == nullptr) continue;
       const Nanoseconds bound =
-          is_pipeline_ ? pipeline_bound(*fixed, rank_room_of(*fixed)) : step_bound(*fixed);
+          is_pipeline_ ? pipeline_bound(*fixed, rank_room_of(*fixed)) : bound_of_size(*fixed, time);
       if (is_beaten(bound) || (is_searched && is_near(bound))) continue;
       consider(whole_answer(*fixed, effort_));
     }
+  }
+
+  // That of a question with one size. Bundles that leave holes are found out sooner than a step is,
+  // as far as `time`, which a step takes.
+  static Nanoseconds bound_of_size(const Problem& fixed, Nanoseconds time) {
+    const Nanoseconds low = step_bound(fixed);
+    if (fixed.options().keep_groups != KeepGroups::rank || low >= time) return low;
+    const Nanoseconds in_blocks = block_bound(fixed, low);
+    if (in_blocks >= time || !has_nested_bundles(fixed)) return in_blocks;
+    return bundle_bound(fixed, in_blocks, time);
   }
 
   // A rough answer tells: more effort seldom makes up for what the question leaves out.
