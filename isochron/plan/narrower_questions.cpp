@@ -123,9 +123,7 @@ std::vector<NarrowerQuestion> narrower_questions(const Problem& problem) {
     if (question.problem == nullptr || question.problem->sizes().empty()) return;
     if (holds_every_bundle(*question.problem)) questions.push_back(std::move(question));
   };
-  // Those that are ahead most often come first. Without stages groups of any size have asked
-  // aligned ones already.
-  if (!is_fixed && has_stages) add({.problem = find_aligned(problem)});
+  // Those that are ahead most often come first. Groups of any size have asked aligned ones already.
   if (is_sparse && options.max_sequences != 1 && options.keep_groups == KeepGroups::none) {
     add({.problem = with_single_sequences(problem)});
   }

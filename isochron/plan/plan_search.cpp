@@ -238,31 +238,47 @@ std::int64_t effort_of_step(const Problem& problem, Nanoseconds bound) {
   return std::max<std::int64_t>(least, bound / (problem.num_items() <= 256 ? 20'000 : 12'000));
 }
 
+// All that aligned groups alone would get in a pipeline; none where they are all there is.
+DraftSlots search_aligned_stages(const StepPlan& plan, const Problem& problem,
+                                 std::int64_t effort) {
+  const auto aligned = find_aligned(problem);
+  if (!aligned) return {};
+  StepPlan same = plan;
+  same.options = aligned->options();
+  Nanoseconds bound = 0;
+  DraftSlots slots = search_polished(same, *aligned, effort, bound);
+  return second_look(same, *aligned, std::move(slots), bound, effort, search_polished);
+}
+
+DraftSlots search_stages(const StepPlan& plan, const Problem& problem, std::int64_t effort,
+                         Nanoseconds& bound) {
+  DraftSlots start = search_aligned_stages(plan, problem, effort);
+  const RankRoom room = rank_room_of(problem);
+  if (!has_nested_bundles(problem)) {
+    bound = pipeline_bound(problem, room);
+    return search_pipeline(problem, plan, room, bound, effort, std::move(start));
+  }
+  // What leaves holes in aligned blocks is about the work of a rank, whatever it waits for. The
+  // slots are counted by the pipeline.
+  CostModel without_slots = plan.cost;
+  without_slots.microbatch_ns = 0;
+  Problem same(problem.work(), problem.topology(), without_slots, plan.options);
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    if (problem.is_alone(item)) same.set_alone(item, problem.alone_size());
+  }
+  const Nanoseconds work = block_bound(same, step_bound(same));
+  bound = std::max(pipeline_bound(problem, room), pipeline_bound_of(problem, room, work));
+  DraftSlots slots = search_pipeline(problem, plan, room, bound, effort, std::move(start));
+  const Nanoseconds high = step_time(same, slots);
+  const Nanoseconds least_work = bundle_bound(same, work, high);
+  bound = std::max(bound, pipeline_bound_of(problem, room, least_work));
+  return slots;
+}
+
 DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t effort,
                   Nanoseconds& bound) {
   const PlanOptions& options = plan.options;
-  if (plan.topology.pipeline.stages > 1) {
-    const RankRoom room = rank_room_of(problem);
-    if (!has_nested_bundles(problem)) {
-      bound = pipeline_bound(problem, room);
-      return search_pipeline(problem, plan, room, bound, effort);
-    }
-    // What leaves holes in aligned blocks is about the work of a rank, whatever it waits for. The
-    // slots are counted by the pipeline.
-    CostModel without_slots = plan.cost;
-    without_slots.microbatch_ns = 0;
-    Problem same(problem.work(), problem.topology(), without_slots, options);
-    for (ItemId item = 0; item < problem.num_items(); ++item) {
-      if (problem.is_alone(item)) same.set_alone(item, problem.alone_size());
-    }
-    const Nanoseconds work = block_bound(same, step_bound(same));
-    bound = std::max(pipeline_bound(problem, room), pipeline_bound_of(problem, room, work));
-    DraftSlots slots = search_pipeline(problem, plan, room, bound, effort);
-    const Nanoseconds high = step_time(same, slots);
-    const Nanoseconds least_work = bundle_bound(same, work, high);
-    bound = std::max(bound, pipeline_bound_of(problem, room, least_work));
-    return slots;
-  }
+  if (plan.topology.pipeline.stages > 1) return search_stages(plan, problem, effort, bound);
   if (options.sync == Sync::microbatch) {
     if (auto exact = find_exact_slots(problem)) {
       bound = exact->time;

@@ -102,11 +102,6 @@ class SecondLook {
   // What may be lost is worth looking for.
   bool is_far() { return !is_beaten(bound_ + bound_ / 32); }
 
-  // Whether it is this question with aligned groups.
-  bool is_aligned_alone(const Problem& question) const {
-    return !problem_.is_aligned() && question.options().context == "dynamic";
-  }
-
   // What the search finds of another question, and its bound.
   std::pair<DraftSlots, Nanoseconds> answer(const Problem& question, std::int64_t effort) const {
     StepPlan same = trial_;
@@ -169,10 +164,8 @@ class SecondLook {
     const bool is_limited = has_grids || (!is_pipeline_ && problem_.num_items() > few_items);
     double left = is_limited ? looks_worth() : 1e9;
     for (const NarrowerQuestion& question : narrower_questions(problem_)) {
-      // Groups of any size promise to be no slower than aligned ones, and have not asked them.
-      const bool is_promised = is_pipeline_ && is_aligned_alone(*question.problem);
       left -= 1;
-      if (left < 0 && !is_promised) continue;
+      if (left < 0) break;
       if (!is_pipeline_ && is_beaten(step_bound(*question.problem))) continue;
       // In pipelines whole bundles are few, and take as long to look at as all they hold.
       const std::int64_t of_items = effort_ * question.problem->num_items() / problem_.num_items();
@@ -180,8 +173,7 @@ class SecondLook {
                                 : question.parts.empty() ? effort_ / 8
                                                          : effort_ / 4;
       const std::int64_t rough = std::max(part, std::min(effort_, to_begin));
-      consider(question.answer(problem_, is_promised ? whole_answer(*question.problem, effort_)
-                                                     : answer(*question.problem, rough).first));
+      consider(question.answer(problem_, answer(*question.problem, rough).first));
     }
   }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <string>
 
+#include "isochron/plan/related_problems.h"
 #include "tests/plan/drawn_bundles.h"
 #include "tests/plan/equal_counts.h"
 
@@ -34,14 +35,16 @@ TEST(NarrowerQuestions, PowersOfTwoAreOneWhereOtherSizesDivideTheRanks) {
 // 550 tokens on 6 ranks of 100 take all of them, which powers of two include; 350 on 7 ranks with
 // at most 5 take four, and 450 five.
 TEST(NarrowerQuestions, HoldEverySequence) {
-  const auto capped = [](Tokens length) {
+  const auto is_aligned = [](Tokens length) {
     const Topology topology{.ranks = 7, .capacity = 100, .pipeline = {.stages = 2}};
-    return contexts_of({singles({length, 20}), topology, plain_cost(10),
-                        resolved({.context = "dynamic:any", .max_context_size = 5}, topology)});
+    const Problem problem(singles({length, 20}), topology, plain_cost(10),
+                          resolved({.context = "dynamic:any", .max_context_size = 5}, topology));
+    EXPECT_FALSE(has(contexts_of(problem), "dynamic")) << "asked before";
+    return find_aligned(problem) != nullptr;
   };
   EXPECT_TRUE(has(contexts_of(equal_counts("dynamic", {550, 20}, 6)), "dynamic:powers"));
-  EXPECT_TRUE(has(capped(350), "dynamic"));
-  EXPECT_FALSE(has(capped(450), "dynamic"));
+  EXPECT_TRUE(is_aligned(350));
+  EXPECT_FALSE(is_aligned(450));
 }
 
 // No aligned group of 10 ranks has six, and the long sequence stands alone on all of them.

@@ -145,11 +145,11 @@ TEST(RankKnapsack, FindsTheGroupsThatGainMost) {
 // The first one as far as it may, and 4 for the others.
 TEST(RiseProgram, SharesWhatIsLeft) {
   RiseProgram program({5, 9, 9});
-  program.add({0, 1}, 8);
-  program.add({1, 2}, 4);
+  program.add({{.value = 0}, {.value = 1}}, 8);
+  program.add({{.value = 1}, {.value = 2}}, 4);
   program.solve(100);
   EXPECT_NEAR(program.values()[0] + program.values()[1] + program.values()[2], 9, 1e-9);
-  program.add({0, 2}, 3);  // of which the second takes all, so that the first rises by 3
+  program.add({{.value = 0}, {.value = 2}}, 3);  // of which the second takes all, so that the first rises by 3
   program.solve(100);
   EXPECT_NEAR(program.values()[0] + program.values()[1] + program.values()[2], 7, 1e-9);
 }
@@ -160,7 +160,7 @@ TEST(RiseProgram, NothingThatKeepsAllLimitsIsLarger) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
     struct Limit {
-      std::vector<std::size_t> members;
+      std::vector<RiseProgram::Part> parts;
       double limit = 0;
     };
     std::vector<double> most;
@@ -170,10 +170,11 @@ TEST(RiseProgram, NothingThatKeepsAllLimitsIsLarger) {
     for (int k = 0; k < 6; ++k) {
       Limit limit;
       for (std::size_t i = 0; i < most.size(); ++i) {
-        if (random.below(2) == 0) limit.members.push_back(i);
+        if (random.below(2) != 0) continue;
+        limit.parts.push_back({.value = i, .weight = static_cast<double>(random.between(1, 3))});
       }
       limit.limit = static_cast<double>(random.between(0, 25));
-      program.add(limit.members, limit.limit);
+      program.add(limit.parts, limit.limit);
       limits.push_back(std::move(limit));
       program.solve(100);  // one by one, as they come in
     }
@@ -183,7 +184,7 @@ TEST(RiseProgram, NothingThatKeepsAllLimitsIsLarger) {
       }
       return std::all_of(limits.begin(), limits.end(), [&](const Limit& limit) {
         double sum = 0;
-        for (const std::size_t i : limit.members) sum += values[i];
+        for (const auto& [value, weight] : limit.parts) sum += weight * values[value];
         return sum <= limit.limit + slack;
       });
     };
@@ -197,7 +198,18 @@ TEST(RiseProgram, NothingThatKeepsAllLimitsIsLarger) {
       if (sum > best && keeps(values, 0)) best = sum;
     }
     const auto found = program.values();
-    EXPECT_GE(found[0] + found[1] + found[2] + found[3], best - 1e-9);
+    const double sum = found[0] + found[1] + found[2] + found[3];
+    EXPECT_GE(sum, best - 1e-9);
+    // What the limits are worth explains all of it.
+    const std::vector<double> prices = program.prices();
+    std::vector<double> left(most.size(), 1);
+    double worth = 0;
+    for (std::size_t k = 0; k < limits.size(); ++k) {
+      worth += prices[k] * limits[k].limit;
+      for (const auto& [value, weight] : limits[k].parts) left[value] -= weight * prices[k];
+    }
+    for (std::size_t i = 0; i < most.size(); ++i) worth += std::max(0.0, left[i]) * most[i];
+    EXPECT_NEAR(worth, sum, 1e-9);
   }
 }
 

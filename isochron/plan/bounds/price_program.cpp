@@ -186,7 +186,9 @@ class PriceProgram {
         for (const std::size_t i : filled.leaders) together += rises[i];
         const double limit = std::max(0.0, together - filled.excess);
         for (const std::size_t i : filled.leaders) rises[i] *= limit / together;
-        program.add(std::move(filled.leaders), limit);
+        std::vector<RiseProgram::Part> parts;
+        for (const std::size_t i : filled.leaders) parts.push_back({.value = i});
+        program.add(std::move(parts), limit);
       }
     }
     return true;

@@ -21,16 +21,27 @@ RiseProgram::RiseProgram(std::vector<double> most)
       value_(most_),
       inverse_(most_.size() * most_.size(), 0),
       weight_(most_.size(), 1) {
-  for (std::size_t i = 0; i < most_.size(); ++i) inverse(i, i) = 1;
+  for (std::size_t i = 0; i < most_.size(); ++i) {
+    inverse(i, i) = 1;
+    basis_.push_back({.kind = Column::Kind::most, .index = i});
+  }
 }
 
-void RiseProgram::add(std::vector<std::size_t> members, double limit) {
-  limits_.push_back({.members = std::move(members), .limit = limit});
+void RiseProgram::add(std::vector<Part> parts, double limit) {
+  limits_.push_back({.parts = std::move(parts), .limit = limit});
+}
+
+std::vector<double> RiseProgram::prices() const {
+  std::vector<double> prices(limits_.size(), 0);
+  for (std::size_t row = 0; row < basis_.size(); ++row) {
+    if (basis_[row].kind == Column::Kind::limit) prices[basis_[row].index] = weight_[row];
+  }
+  return prices;
 }
 
 double RiseProgram::excess(const Limit& limit) const {
   double sum = -limit.limit;
-  for (const std::size_t i : limit.members) sum += value_[i];
+  for (const auto& [value, weight] : limit.parts) sum += weight * value_[value];
   return sum;
 }
 
@@ -56,13 +67,13 @@ RiseProgram::Column RiseProgram::most_violated(double& by) const {
 std::vector<double> RiseProgram::direction(const Column& column) const {
   const std::size_t count = value_.size();
   std::vector<double> result(count, 0);
-  const std::span<const std::size_t> members =
-      column.kind == Column::Kind::limit
-          ? std::span<const std::size_t>(limits_[column.index].members)
-          : std::span<const std::size_t>(&column.index, 1);
+  const Part alone{.value = column.index,
+                   .weight = column.kind == Column::Kind::least ? -1.0 : 1.0};
+  const std::span<const Part> parts = column.kind == Column::Kind::limit
+                                          ? std::span<const Part>(limits_[column.index].parts)
+                                          : std::span<const Part>(&alone, 1);
   for (std::size_t row = 0; row < count; ++row) {
-    for (const std::size_t i : members) result[row] += inverse_[row * count + i];
-    if (column.kind == Column::Kind::least) result[row] = -result[row];
+    for (const auto& [value, weight] : parts) result[row] += weight * inverse_[row * count + value];
   }
   return result;
 }
@@ -79,6 +90,7 @@ bool RiseProgram::enter(const Column& column, double by) {
     }
   }
   if (leaving == count) return false;
+  basis_[leaving] = column;
   const double step = weight_[leaving] / along[leaving];
   double* const pivot = &inverse_[leaving * count];
   for (std::size_t i = 0; i < count; ++i) pivot[i] /= along[leaving];

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -25,6 +26,7 @@
 #include "isochron/plan/pipelines/pipeline_grid.h"
 #include "isochron/plan/pipelines/reorder.h"
 #include "isochron/plan/pipelines/scout.h"
+#include "isochron/plan/pipelines/shaped_slots.h"
 #include "isochron/plan/pipelines/slot_heights.h"
 #include "isochron/plan/plan_slots.h"
 #include "isochron/plan/slots/slot_packer.h"
@@ -37,19 +39,27 @@ namespace isochron {
 
 namespace {
 
-// Whether looking at everything would take more than about a hundredth of the step, and nobody asks
-// for more effort.
-bool is_hasty(const Problem& problem, Nanoseconds bound, std::int64_t work) {
-  if (work > 2 * default_effort(problem)) return false;
+// How many times a look at everything is about a hundredth of the step; no matter where somebody
+// asks for more effort.
+double looks_worth(const Problem& problem, Nanoseconds bound, std::int64_t work) {
+  if (work > 2 * default_effort(problem)) return std::numeric_limits<double>::infinity();
   constexpr double to_begin = 2e6;
-  constexpr double for_an_item = 20e3;
-  return static_cast<double>(bound) < 100 * (to_begin + for_an_item * problem.num_items());
+  const double for_an_item = problem.options().sync == Sync::microbatch ? 25e3 : 20e3;
+  return static_cast<double>(bound) / 100 / (to_begin + for_an_item * problem.num_items());
+}
+
+std::int32_t narrowest_in(const DraftSlots& slots) {
+  std::int64_t size = std::numeric_limits<std::int32_t>::max();
+  for (const auto& slot : slots) {
+    for (const DraftGroup& group : slot) size = std::min(size, group.ranks.size);
+  }
+  return static_cast<std::int32_t>(size);
 }
 
 class PipelineSearch {
  public:
   PipelineSearch(const Problem& problem, const StepPlan& plan, const RankRoom& room,
-                 Nanoseconds bound, std::int64_t work)
+                 Nanoseconds bound, std::int64_t work, DraftSlots start)
       : problem_(problem),
         shape_(plan.topology.pipeline),
         room_(room),
@@ -58,10 +68,16 @@ class PipelineSearch {
         trial_(plan),
         multiple_(shape_.virtual_ > 1 ? shape_.group : 1),
         is_fixed_(context_mode(problem.options().context).kind == ContextMode::Kind::fixed),
-        is_hasty_(is_hasty(problem, bound, work)),
+        looks_worth_(looks_worth(problem, bound, work)),
+        is_hasty_(looks_worth_ < 1),
         capacity_(problem.capacity()),
         heights_(shape_, problem.options().pass, problem.model().forward_share),
-        best_size_(problem.sizes().front()) {}
+        has_start_(!start.empty()),
+        best_size_(problem.sizes().front()) {
+    if (!has_start_) return;
+    best_size_ = narrowest_in(start);
+    consider(equalized(std::move(start)), false);
+  }
 
   DraftSlots run() {
     consider_all();
@@ -102,7 +118,9 @@ class PipelineSearch {
       consider_cells({});
       best_rough_ = best_time();
     }
-    const std::vector<GridRecipe> grids = find_grids(scout);
+    // Groups of one size are aligned.
+    const std::vector<GridRecipe> grids =
+        has_start_ ? std::vector<GridRecipe>{} : find_grids(scout);
     if (cells && is_near(cells->time)) consider_cells(cells->guess);
     consider_grids(grids);
     if (!is_fixed_) consider_mixed(scout);
@@ -227,6 +245,7 @@ class PipelineSearch {
       consider(equalized(search_kept_slots(problem_, 0, work_)), true);
       return;
     }
+    if (is_paced() && !problem_.has_speeds() && consider_shaped()) return;
     // A rough time that is too long to become the best when the slots are made properly. Packing
     // saves more where groups wait for all others.
     if (is_hasty_ && has_sample_ && is_good(best_rough_)) return;
@@ -244,6 +263,24 @@ class PipelineSearch {
       if (time >= far) break;
       consider(equalized(packer.pack(limit, base, PackCare::proper).slots), true);
     }
+  }
+
+  // Slots as long as suits the pipeline, and, where the step is worth it, such that waste least.
+  // Whether other slots of several sizes are not needed.
+  bool consider_shaped() {
+    constexpr double to_search = 0.6;
+    constexpr double to_pack = 2.5;
+    if (looks_worth_ < to_search) return false;
+    ShapedSlots shaped(problem_, room_, heights_);
+    const bool is_better = consider_found(shaped.search(bound_, best_time()));
+    if (looks_worth_ < to_pack) return is_better && is_hasty_;
+    DraftSlots tight = search_slots(problem_, 0, work_).slots;
+    consider_found(shaped.with_ends(tight));
+    consider_found(std::move(tight));
+    return true;
+  }
+  bool consider_found(DraftSlots slots) {
+    return !slots.empty() && consider(equalized(std::move(slots)), true);
   }
 
   DraftSlots equalized(DraftSlots slots) const {
@@ -341,10 +378,12 @@ class PipelineSearch {
   StepPlan trial_;
   std::int32_t multiple_;
   bool is_fixed_;
+  double looks_worth_;
   bool is_hasty_;
   bool has_sample_ = false;
   Tokens capacity_;  // of a rank, for micro-batches of several items
   SlotHeights heights_;
+  bool has_start_;                           // which is all that aligned groups get
   std::int32_t best_size_;                   // of grids
   Nanoseconds best_rough_ = max_total_cost;  // as the scout counts
   DraftSlots best_;
@@ -355,8 +394,8 @@ class PipelineSearch {
 }  // namespace
 
 DraftSlots search_pipeline(const Problem& problem, const StepPlan& plan, const RankRoom& room,
-                           Nanoseconds bound, std::int64_t work) {
-  return PipelineSearch(problem, plan, room, bound, work).run();
+                           Nanoseconds bound, std::int64_t work, DraftSlots start) {
+  return PipelineSearch(problem, plan, room, bound, work, std::move(start)).run();
 }
 
 }  // namespace isochron

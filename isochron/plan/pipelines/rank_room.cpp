@@ -76,7 +76,11 @@ RankRoom::RankRoom(const PipelineShape& shape, Pass pass, double forward_share, 
   const double lesser = std::min(forward_share, 1 - forward_share);
   lines_ = {{.slope = 1 - lesser / visits, .wait = shape.stages - lesser / visits}};
   ends_ = depth / visits * lesser * fixed;
-  if (shape.virtual_ > 1) return;
+  if (shape.virtual_ > 1) {
+    const std::vector<RoomLine> lines = long_slot_lines(shape, forward_share);
+    lines_.insert(lines_.end(), lines.begin(), lines.end());
+    return;
+  }
   lines_.push_back({.slope = 0, .wait = depth * (1 - 2 * lesser)});
   constexpr double least_share = 0.1;  // weights of very unequal passes do not end
   if (lesser < least_share) return;
@@ -94,7 +98,7 @@ RankRoom::RankRoom(const PipelineShape& shape, Pass pass, double forward_share, 
 
 double RankRoom::area(double time, double length, SlotRange num_slots) const {
   double work = time / (1 + bubble_.share(num_slots.most));
-  for (const Line& line : lines_) {
+  for (const RoomLine& line : lines_) {
     // The first and the last slot are counted in the sums.
     const double left = (line.slope == 0 ? time - ends_ : time) - line.wait * length;
     if (line.slope < 1) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "isochron/plan/pipelines/long_slots.h"
 #include "isochron/plan/pipelines/pipeline_bubble.h"
 #include "isochron/plan/problem.h"
 #include "isochron/step/plan_options.h"
@@ -35,18 +36,12 @@ class RankRoom {
   [[nodiscard]] Nanoseconds transfers() const { return transfers_; }  // on the way down and up
 
  private:
-  // work * (1 - slope) + longest slot * wait <= time.
-  struct Line {
-    double slope;
-    double wait;
-  };
-
   double fixed_;
   double ends_ = 0;  // what the first and the last slot cost at least
   double lost_ = 0;
   Nanoseconds transfers_ = 0;
   PipelineBubble bubble_;
-  std::vector<Line> lines_;
+  std::vector<RoomLine> lines_;
 };
 
 // For the pipelines of a question and every number of slots that may be worth it.

@@ -12,8 +12,11 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <tuple>
 
+#include "isochron/core/memo.h"
 #include "isochron/plan/pipelines/block_turn.h"
+#include "isochron/plan/pipelines/virtual_peak.h"
 #include "isochron/simulate/pipeline_time.h"
 
 namespace isochron {
@@ -170,10 +173,39 @@ std::vector<double> slot_heights(const PipelineShape& shape, Pass pass, double f
 }
 
 const std::vector<double>& SlotHeights::of(std::int32_t num_slots) {
+  using Key = std::tuple<std::int32_t, std::int32_t, std::int32_t, Nanoseconds, std::vector<double>,
+                         Pass, double, std::int32_t>;
+  static Memo<Key, std::vector<double>> known_of_process(4096);
   const auto [found, is_new] = known_.try_emplace(num_slots);
-  if (is_new) found->second = slot_heights(shape_, pass_, forward_share_, num_slots, 1);
+  if (is_new) {
+    found->second = known_of_process.of(
+        {shape_.stages, shape_.virtual_, shape_.group, shape_.transfer_ns, shape_.shares, pass_,
+         forward_share_, num_slots},
+        [&] { return slot_heights(shape_, pass_, forward_share_, num_slots, 1); });
+  }
   return found->second;
 }
+
+namespace {
+
+// What virtual_peak() says in a time of 1, for a longest slot of up to a hundredth more and a
+// shortest of up to half as much again: it takes much longer than to look it up.
+std::vector<double> known_virtual_peak(const PipelineShape& shape, double forward_share,
+                                       std::int32_t num_slots, double longest, double shortest) {
+  using Key =
+      std::tuple<std::int32_t, std::int32_t, std::int32_t, double, std::int32_t, double, double>;
+  static Memo<Key, std::vector<double>> known(4096);
+  const auto rounded_up = [](double value, double per_doubling) {
+    return value > 0 ? std::exp2(std::ceil(per_doubling * std::log2(value)) / per_doubling) : 0;
+  };
+  const double most = std::max(longest, std::min(rounded_up(longest, 50), 1.0 / shape.stages));
+  const double least = std::min(most, rounded_up(shortest, 2));
+  return known.of(
+      {shape.stages, shape.virtual_, shape.group, forward_share, num_slots, most, least},
+      [&] { return virtual_peak(shape, forward_share, num_slots, most, least); });
+}
+
+}  // namespace
 
 std::vector<double> peak_heights(const PipelineShape& shape, Pass pass, double forward_share,
                                  std::int32_t num_slots, double time, double longest,
@@ -189,6 +221,12 @@ std::vector<double> peak_heights(const PipelineShape& shape, Pass pass, double f
       left -= more;
     }
     return heights.front() < longest ? std::vector<double>{} : heights;
+  }
+  if (shape.virtual_ > 1) {
+    auto peak =
+        known_virtual_peak(shape, forward_share, num_slots, longest / time, shortest / time);
+    for (double& height : peak) height *= time;
+    return peak;
   }
   const Heights heights(shape, forward_share, num_slots);
   const std::vector<double> rising = heights.rising();

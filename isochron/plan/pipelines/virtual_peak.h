@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "isochron/step/topology.h"
+
+namespace isochron {
+
+// Lengths of the slots of a training pass, in the order in which they run, with which a pipeline of
+// equal stages with several chunks each does as much as it can in stages * step = 1, about: one of
+// them is `longest`, none is longer, and none is shorter than `shortest`. Empty if there is no time
+// for that. `num_slots` is a multiple of pipeline.group; transfers take no time.
+[[nodiscard]] std::vector<double> virtual_peak(const PipelineShape& shape, double forward_share,
+                                               std::int32_t num_slots, double longest,
+                                               double shortest);
+
+}  // namespace isochron
