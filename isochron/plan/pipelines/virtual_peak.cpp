@@ -77,6 +77,19 @@ class Operations {
   std::vector<double> ends_;
 };
 
+std::vector<double> between(const std::vector<double>& from, const std::vector<double>& to,
+                            double part) {
+  std::vector<double> result = from;
+  for (std::size_t i = 0; i < from.size(); ++i) result[i] += part * (to[i] - from[i]);
+  return result;
+}
+
+// How far from lengths that take less than 1 to others it is as long as that, or all the way: times
+// are convex, so it takes no more.
+double part_within(double time_from, double time_to) {
+  return time_to <= 1 ? 1 : (1 - time_from) / (time_to - time_from);
+}
+
 class Peaks {
  public:
   Peaks(const PipelineShape& shape, double forward_share, std::int32_t num_slots, double longest,
@@ -103,9 +116,7 @@ class Peaks {
     const auto find_path = [&](const std::vector<double>& lengths) {
       double time = 0;
       std::vector<double> path = operations_.longest_path(lengths, time);
-      // Times are convex: this part of the way from the least lengths takes no more than 1.
-      const double part = time <= 1 ? 1 : (1 - time_of_least) / (time - time_of_least);
-      const std::vector<double> kept = between(least, lengths, part);
+      const std::vector<double> kept = between(least, lengths, part_within(time_of_least, time));
       const double sum = std::accumulate(kept.begin(), kept.end(), 0.0);
       if (sum > work) {
         work = sum;
@@ -134,13 +145,6 @@ class Peaks {
  private:
   static double length(const std::vector<double>& path, const std::vector<double>& lengths) {
     return std::inner_product(path.begin(), path.end(), lengths.begin(), 0.0);
-  }
-
-  static std::vector<double> between(const std::vector<double>& from, const std::vector<double>& to,
-                                     double part) {
-    std::vector<double> result = from;
-    for (std::size_t i = 0; i < from.size(); ++i) result[i] += part * (to[i] - from[i]);
-    return result;
   }
 
   // No more than is left of the time beside the least lengths.
@@ -181,13 +185,23 @@ std::vector<double> virtual_peak(const PipelineShape& shape, double forward_shar
     most = work;
     best = std::move(lengths);
   }
-  if (best.empty()) return best;
+  if (best.empty() || num_far == 0) return best;
   for (double& length : best) length *= time;
   const auto count = static_cast<std::size_t>(shape.group);
   for (std::int32_t i = 0; i < num_far; ++i) {
     best.insert(i % 2 == 0 ? best.begin() : best.end(), count, shortest);
   }
-  return best;
+  // They take a little longer among the others.
+  std::vector<double> least(best.size(), shortest);
+  const auto peak = std::max_element(best.begin(), best.end()) - best.begin();
+  least[static_cast<std::size_t>(peak)] = longest;
+  Operations operations(shape, forward_share, num_slots);
+  double time_of_least = 0;
+  double time_of_best = 0;
+  static_cast<void>(operations.longest_path(least, time_of_least));
+  static_cast<void>(operations.longest_path(best, time_of_best));
+  if (time_of_least > 1) return {};
+  return between(least, best, part_within(time_of_least, time_of_best));
 }
 
 }  // namespace isochron

@@ -8,7 +8,7 @@
 namespace isochron {
 
 // Lengths of the slots of a training pass, in the order in which they run, with which a pipeline of
-// equal stages with several chunks each does as much as it can in stages * step = 1, about: one of
+// equal stages with several chunks each does about as much as it can in stages * step = 1: one of
 // them is `longest`, none is longer, and none is shorter than `shortest`. Empty if there is no time
 // for that. `num_slots` is a multiple of pipeline.group; transfers take no time.
 [[nodiscard]] std::vector<double> virtual_peak(const PipelineShape& shape, double forward_share,
