@@ -232,12 +232,17 @@ Nanoseconds Problem::sequence_cost_at(const Price& price, std::size_t sequence) 
   return sequence_cost_over(cost_, context, price.link, price.size, work_.lengths[sequence], extra);
 }
 
+// What bundles cost is known in front of what their items do; -1: not known.
 Nanoseconds Problem::find_item_cost(PriceId id, ItemId item) const {
+  std::vector<Nanoseconds>& costs = costs_of_price_[static_cast<std::size_t>(id)];
+  costs.resize(work_.bundles.size() + work_.items.size(), -1);
+  Nanoseconds& known = costs[work_.bundles.size() + static_cast<std::size_t>(item)];
+  if (known >= 0) return known;
   Nanoseconds sum = 0;
   for (const SequenceId sequence : work_.items[static_cast<std::size_t>(item)]) {
     sum += sequence_cost_at(price(id), sequence.index());
   }
-  return sum;
+  return known = sum;
 }
 
 Nanoseconds Problem::find_cost(PriceId id, BundleId bundle) const {

@@ -210,7 +210,7 @@ class Problem {
   mutable std::vector<std::vector<PriceId>> price_at_;
   mutable std::vector<std::vector<Key>> keys_of_size_;            // by size
   mutable std::vector<std::vector<RankRange>> examples_;          // by size, empty: not known
-  mutable std::vector<std::vector<Nanoseconds>> costs_of_price_;  // by bundle, -1: not known
+  mutable std::vector<std::vector<Nanoseconds>> costs_of_price_;  // by bundle; then item
 };
 
 }  // namespace isochron

@@ -31,7 +31,9 @@ std::optional<Nanoseconds> find_cost(const StepPlan& plan, const ContextGroup& g
     const Tokens length = is_padding ? padding_row_length : batch.lengths[id.index()];
     const Nanoseconds extra =
         is_padding || batch.extra_cost_ns.empty() ? 0 : batch.extra_cost_ns[id.index()];
-    total += *find_sequence_cost(plan.cost, context, group.ranks, length, extra);
+    total += group.ranks.size == 1
+                 ? sequence_cost(plan.cost, length, extra)
+                 : sequence_cost_over(plan.cost, context, *link, group.ranks.size, length, extra);
   }
   return required_total(total, group);
 }

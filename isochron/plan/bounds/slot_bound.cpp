@@ -56,13 +56,21 @@ class Prices {
       price_[i] = least / ranks;
       tokens_[i] = fewest;
     }
-    order_.resize(count);
-    for (std::size_t i = 0; i < count; ++i) order_[i] = i;
-    std::sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
-      const double x = price_[a] * tokens_[b];
-      const double y = price_[b] * tokens_[a];
-      return x != y ? x > y : a < b;
+    struct Dense {
+      double price;
+      double tokens;
+      std::size_t bundle;
+    };
+    std::vector<Dense> densest;
+    densest.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) densest.push_back({price_[i], tokens_[i], i});
+    std::sort(densest.begin(), densest.end(), [](const Dense& a, const Dense& b) {
+      const double x = a.price * b.tokens;
+      const double y = b.price * a.tokens;
+      return x != y ? x > y : a.bundle < b.bundle;
     });
+    order_.reserve(count);
+    for (const Dense& dense : densest) order_.push_back(dense.bundle);
   }
 
   [[nodiscard]] double total() const {

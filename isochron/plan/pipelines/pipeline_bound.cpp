@@ -70,7 +70,7 @@ class PipelineBound {
     }
     double best = stage_bound(whole);
     if (effort == Effort::full && shape_.virtual_ == 1 && !problem_.has_speeds()) {
-      best = std::max(best, long_slots_bound());
+      best = std::max(best, long_slots_bound(best));
     }
     if (shape_.shares.empty()) best = std::max(best, equal_stages_bound(whole, best, effort));
     return std::max({Nanoseconds{0}, static_cast<Nanoseconds>(best * (1 - slack)),
@@ -129,7 +129,8 @@ class PipelineBound {
            (is_train_ ? 2 : 1);
   }
 
-  double long_slots_bound() const {
+  // `at_least` is another bound.
+  double long_slots_bound(double at_least) const {
     const double share = std::min(share_of(0), share_of(shape_.stages - 1));
     std::vector<double> lengths;
     for (const auto& choices : bundles_.classes) {
@@ -140,9 +141,12 @@ class PipelineBound {
     std::sort(lengths.begin(), lengths.end());
     constexpr std::size_t max_lengths = 64;
     const std::size_t step = std::max<std::size_t>(1, lengths.size() / max_lengths);
-    double best = 0;
+    const double most_mean = bundles_.area / problem_.num_ranks();
+    double best = at_least / pass_share_;
     for (std::size_t i = lengths.size(); i > 0; i -= std::min(i, step)) {
       const double length = lengths[i - 1];
+      // The most that a weight of 1 for everything would make of it.
+      if ((share * (most_mean + fixed_) + (1 - share) * length) * (1 + 1e-9) < best) break;
       double weighed = 0;
       for (const auto& choices : bundles_.classes) {
         double least = infinite;

@@ -26,18 +26,24 @@ class RoomBound {
     for (std::size_t i = 0; i < items_.size(); ++i) {
       double least = infinite;
       for (const Choice& choice : question.choices[i]) {
-        for (const Choice::Part& part : choice.all()) classes_.push_back(class_of(part.time));
+        for (const Choice::Part& part : choice.all()) {
+          choice_parts_.push_back({.area = part.area, .length_class = class_of(part.time)});
+        }
+        choice_parts_.back().ends_choice = true;
         least = std::min(least, choice.area);
       }
+      choice_parts_.back().ends_item = true;
+      least_areas_.push_back(least);
       area_ += least;
-      if (i == 0) least_of_longest_ = least;
     }
-    std::vector<std::size_t> present = classes_;
+    least_of_longest_ = least_areas_.front();
+    std::vector<std::size_t> present;
+    for (const ChoicePart& part : choice_parts_) present.push_back(part.length_class);
     std::sort(present.begin(), present.end());
     present.erase(std::unique(present.begin(), present.end()), present.end());
-    for (std::size_t& length_class : classes_) {
-      const auto place = std::lower_bound(present.begin(), present.end(), length_class);
-      length_class = static_cast<std::size_t>(place - present.begin());
+    for (ChoicePart& part : choice_parts_) {
+      const auto place = std::lower_bound(present.begin(), present.end(), part.length_class);
+      part.length_class = static_cast<std::size_t>(place - present.begin());
     }
     for (const std::size_t length_class : present) {
       const double doublings = (static_cast<double>(length_class) - 1) / classes_per_doubling;
@@ -114,21 +120,22 @@ class RoomBound {
       const double area = question_.room.area(time, shortest_[i], num_slots);
       parts_[i] = area > 0 ? 1 / area : infinite;
     }
+    const double most_ranks = question_.num_ranks * (1 + slack);
     double ranks = 0;
-    auto length_class = classes_.begin();
-    for (std::size_t i = 0; i < items_.size(); ++i) {
-      items_[i] = {};
-      for (const Choice& choice : question_.choices[i]) {
-        double ranks_of_choice = 0;
-        for (const Choice::Part& part : choice.all()) {
-          ranks_of_choice += part.area > 0 ? part.area * parts_[*length_class] : 0;
-          ++length_class;
-        }
-        items_[i].ranks = std::min(items_[i].ranks, ranks_of_choice);
-        items_[i].area = std::min(items_[i].area, choice.area);
-      }
-      ranks += items_[i].ranks;
-      if (ranks > question_.num_ranks * (1 + slack)) return false;
+    double of_choice = 0;
+    double of_item = infinite;
+    std::size_t item = 0;
+    for (const ChoicePart& part : choice_parts_) {
+      of_choice += part.area > 0 ? part.area * parts_[part.length_class] : 0;
+      if (!part.ends_choice) continue;
+      of_item = std::min(of_item, of_choice);
+      of_choice = 0;
+      if (!part.ends_item) continue;
+      items_[item] = {.ranks = of_item, .area = least_areas_[item]};
+      ++item;
+      ranks += of_item;
+      if (ranks > most_ranks) return false;
+      of_item = infinite;
     }
     return has_room_beside_longest(time, num_slots, ranks);
   }
@@ -168,6 +175,12 @@ class RoomBound {
     });
   }
 
+  struct ChoicePart {
+    double area = 0;
+    std::size_t length_class = 0;
+    bool ends_choice = false;
+    bool ends_item = false;
+  };
   struct ItemPart {
     double ranks = infinite;
     double area = infinite;
@@ -176,10 +189,11 @@ class RoomBound {
 
   const RoomQuestion& question_;
   std::vector<ItemPart> items_;
-  std::vector<std::size_t> classes_;  // of all parts of choices, by place
-  std::vector<double> shortest_;      // of each class that some part has
-  std::vector<double> parts_;         // of a rank, for a unit of area in each class
-  double area_ = 0;                   // least, of all bundles
+  std::vector<ChoicePart> choice_parts_;  // of all choices of all items
+  std::vector<double> least_areas_;       // of the items
+  std::vector<double> shortest_;          // of each class that some part has
+  std::vector<double> parts_;             // of a rank, for a unit of area in each class
+  double area_ = 0;                       // least, of all bundles
   double least_of_longest_ = 0;
 };
 
