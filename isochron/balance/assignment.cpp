@@ -1,6 +1,7 @@
 #include "isochron/balance/assignment.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -10,6 +11,11 @@
 namespace isochron {
 
 DearestFirst dearest_first(std::span<const Nanoseconds> costs) {
+  if (std::is_sorted(costs.begin(), costs.end(), std::greater<>())) {
+    DearestFirst same{std::vector<std::int32_t>(costs.size()), {costs.begin(), costs.end()}};
+    std::iota(same.units.begin(), same.units.end(), 0);
+    return same;
+  }
   std::vector<std::uint64_t> keys(costs.size());
   for (std::size_t i = 0; i < costs.size(); ++i) {
     keys[i] = static_cast<std::uint64_t>(max_total_cost - costs[i]);

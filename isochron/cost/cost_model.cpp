@@ -9,6 +9,7 @@
 
 #include "isochron/core/int128.h"
 #include "isochron/core/require.h"
+#include "isochron/core/round.h"
 
 namespace isochron {
 
@@ -30,7 +31,7 @@ bool has_integer_coefficients(const CostModel& model) {
 // None above 2^62, and for what only an invalid model gives.
 std::optional<Nanoseconds> find_rounded(double cost) {
   if (!(cost >= 0 && cost <= max_cost)) return std::nullopt;
-  return std::llround(cost);
+  return rounded(cost);
 }
 
 double compute_cost(const CostModel& model, Tokens length, Nanoseconds extra_cost) {
@@ -179,10 +180,16 @@ std::optional<Nanoseconds> find_sequence_cost(const CostModel& model, const Cont
   const auto link = find_link(context, ranks);
   if (!link) return std::nullopt;
   if (ranks.size == 1) return sequence_cost(model, length, extra_cost);
+  return sequence_cost_over(model, context, *link, ranks.size, length, extra_cost);
+}
+
+Nanoseconds sequence_cost_over(const CostModel& model, const ContextCost& context,
+                               const ContextLink& link, std::int64_t num_ranks, Tokens length,
+                               Nanoseconds extra_cost) {
   require_sequence(length, extra_cost);
   const auto s = static_cast<double>(length);
-  const auto c = static_cast<double>(ranks.size);
-  const double cost = compute_cost(model, length, extra_cost) / c + traffic(context, *link, s, c);
+  const auto c = static_cast<double>(num_ranks);
+  const double cost = compute_cost(model, length, extra_cost) / c + traffic(context, link, s, c);
   return required_cost(find_rounded(cost), length);
 }
 

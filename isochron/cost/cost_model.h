@@ -112,6 +112,11 @@ struct RankRange {
                                                             RankRange ranks, Tokens length,
                                                             Nanoseconds extra_cost = 0);
 
+// The same for a group of several ranks whose link is known.
+[[nodiscard]] Nanoseconds sequence_cost_over(const CostModel& model, const ContextCost& context,
+                                             const ContextLink& link, std::int64_t num_ranks,
+                                             Tokens length, Nanoseconds extra_cost = 0);
+
 // What a micro-batch costs besides its sequences: on any group, and of a link if it has several
 // ranks.
 [[nodiscard]] Nanoseconds microbatch_cost(const CostModel& model);

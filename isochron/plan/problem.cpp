@@ -78,6 +78,7 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
   is_aligned_ = mode.kind != ContextMode::Kind::any;
   keys_of_size_.resize(static_cast<std::size_t>(topology_.ranks) + 1);
   price_at_.resize(keys_of_size_.size());
+  least_fixed_of_size_.assign(keys_of_size_.size(), -1);
   // The first ranks are in the first block of every link, so no place has an earlier link.
   cheapest_.assign(static_cast<std::size_t>(topology_.ranks) + 1, -1);
   const auto find_cheapest = [&](std::int32_t size) {
@@ -94,8 +95,14 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
   is_plain_ = work_.bundles.size() == work_.items.size();
   if (std::all_of(work_.items.begin(), work_.items.end(),
                   [](const auto& item) { return item.size() == 1; })) {
+    lengths_of_items_.reserve(work_.items.size());
     for (const auto& item : work_.items) {
       lengths_of_items_.push_back(work_.lengths[item.front().index()]);
+    }
+    longest_of_size_.assign(keys_of_size_.size(), 0);
+    for (std::int32_t size = 1; size <= max_size_; ++size) {
+      const Tokens multiple = padded_length(1, size, options_.tensor_parallel);
+      longest_of_size_[static_cast<std::size_t>(size)] = capacity() * size / multiple * multiple;
     }
   }
   tokens_of_one_.reserve(work_.items.size());
@@ -134,6 +141,7 @@ void Problem::set_alone(ItemId item, std::int32_t size) {
   }
   is_alone_.resize(work_.items.size(), false);
   is_alone_[static_cast<std::size_t>(item)] = true;
+  smallest_places_.clear();
   fits_of_size_.clear();
 }
 
@@ -190,9 +198,10 @@ PriceId Problem::find_price(RankRange ranks) const {
   for (std::size_t e = 0; e < cost_.context.size() || e == 0; ++e) {
     Nanoseconds latency = 0;
     Nanoseconds cost = 0;
+    std::optional<ContextLink> link = ContextLink{};
     if (ranks.size > 1) {
       if (cost_.context.empty()) break;
-      const auto link = find_link(cost_.context[e], ranks);
+      link = find_link(cost_.context[e], ranks);
       if (!link) continue;
       latency = link_latency(*link);
       cost = latency + find_sequence_cost(cost_, cost_.context[e], ranks, full).value_or(0);
@@ -202,6 +211,7 @@ PriceId Problem::find_price(RankRange ranks) const {
       best = {.size = key.size,
               .exchange = static_cast<std::int32_t>(e),
               .example = ranks,
+              .link = *link,
               .fixed = microbatch_ + latency};
       key.price = static_cast<PriceId>(prices_.size());
     }
@@ -219,11 +229,10 @@ Nanoseconds Problem::sequence_cost_at(const Price& price, std::size_t sequence) 
   const Nanoseconds extra = work_.extra_costs.empty() ? 0 : work_.extra_costs[sequence];
   if (price.size == 1) return sequence_cost(cost_, work_.lengths[sequence], extra);
   const ContextCost& context = cost_.context[static_cast<std::size_t>(price.exchange)];
-  return *find_sequence_cost(cost_, context, price.example, work_.lengths[sequence], extra);
+  return sequence_cost_over(cost_, context, price.link, price.size, work_.lengths[sequence], extra);
 }
 
-Nanoseconds Problem::item_cost(PriceId id, ItemId item) const {
-  if (is_plain_) return cost(id, item);
+Nanoseconds Problem::find_item_cost(PriceId id, ItemId item) const {
   Nanoseconds sum = 0;
   for (const SequenceId sequence : work_.items[static_cast<std::size_t>(item)]) {
     sum += sequence_cost_at(price(id), sequence.index());
@@ -231,7 +240,7 @@ Nanoseconds Problem::item_cost(PriceId id, ItemId item) const {
   return sum;
 }
 
-Nanoseconds Problem::cost(PriceId id, BundleId bundle) const {
+Nanoseconds Problem::find_cost(PriceId id, BundleId bundle) const {
   const auto worked_out = [&] {
     Nanoseconds sum = 0;
     for (const ItemId item : items_of(bundle)) {
@@ -248,9 +257,7 @@ Nanoseconds Problem::cost(PriceId id, BundleId bundle) const {
   if (is_kept && price(id).size > max_tabled_size) return worked_out();
   std::vector<Nanoseconds>& costs = costs_of_price_[static_cast<std::size_t>(id)];
   if (costs.empty()) costs.assign(work_.bundles.size(), -1);
-  Nanoseconds& cost = costs[static_cast<std::size_t>(bundle)];
-  if (cost < 0) cost = worked_out();
-  return cost;
+  return costs[static_cast<std::size_t>(bundle)] = worked_out();
 }
 
 Nanoseconds Problem::group_cost(RankRange ranks, std::span<const ItemId> items) const {
@@ -266,6 +273,7 @@ Nanoseconds Problem::group_cost(RankRange ranks, std::span<const ItemId> items) 
     if (!link) continue;
     Price exchange = price(id);
     exchange.exchange = static_cast<std::int32_t>(e);
+    exchange.link = *link;
     Nanoseconds time = microbatch_ + link_latency(*link);
     for (const ItemId item : items) {
       for (const SequenceId sequence : work_.items[static_cast<std::size_t>(item)]) {
@@ -275,11 +283,6 @@ Nanoseconds Problem::group_cost(RankRange ranks, std::span<const ItemId> items) 
     if (least < 0 || time < least) least = time;
   }
   return least;
-}
-
-Nanoseconds Problem::least_cost(std::int32_t size, BundleId bundle) const {
-  return is_cheapest_for_all(size) ? cost(cheapest_price(size), bundle)
-                                   : least_cost_of(size, items_of(bundle));
 }
 
 Nanoseconds Problem::least_item_cost(std::int32_t size, ItemId item) const {
@@ -306,8 +309,9 @@ Nanoseconds Problem::least_cost_of(std::int32_t size, std::span<const ItemId> it
   return least;
 }
 
-Nanoseconds Problem::least_fixed(std::int32_t size) const {
-  if (size == 1) return microbatch_;
+Nanoseconds Problem::find_least_fixed(std::int32_t size) const {
+  Nanoseconds& known = least_fixed_of_size_[static_cast<std::size_t>(size)];
+  if (size == 1) return known = microbatch_;
   Nanoseconds least = -1;
   for (const RankRange& ranks : examples(size)) {
     for (const ContextCost& context : cost_.context) {
@@ -315,7 +319,7 @@ Nanoseconds Problem::least_fixed(std::int32_t size) const {
       if (link && (least < 0 || link_latency(*link) < least)) least = link_latency(*link);
     }
   }
-  return microbatch_ + std::max<Nanoseconds>(0, least);
+  return known = microbatch_ + std::max<Nanoseconds>(0, least);
 }
 
 Tokens Problem::tokens(std::int32_t size, ItemId item) const {
@@ -332,14 +336,12 @@ Tokens Problem::tokens(std::int32_t size, ItemId item) const {
   return sum;
 }
 
-bool Problem::item_fits(std::int32_t size, ItemId item) const {
-  if (is_alone(item)) return size == alone_size_;
-  if (size > max_size_) return false;
-  return tokens(size, item) <= capacity() * size &&
+bool Problem::is_within_limits(std::int32_t size, ItemId item) const {
+  return size <= max_size_ && tokens(size, item) <= capacity() * size &&
          (options_.max_sequences == 0 || num_sequences(item) <= options_.max_sequences);
 }
 
-bool Problem::fits(std::int32_t size, BundleId bundle) const {
+bool Problem::do_all_fit(std::int32_t size, BundleId bundle) const {
   const auto items = items_of(bundle);
   if (items.size() == 1) return item_fits(size, items.front());
   const auto place = static_cast<std::size_t>(size);
@@ -356,7 +358,7 @@ bool Problem::fits(std::int32_t size, BundleId bundle) const {
   return fits == 1;
 }
 
-std::size_t Problem::smallest_place(BundleId bundle) const {
+std::size_t Problem::find_smallest_place(BundleId bundle) const {
   std::size_t place = 0;
   if (items_of(bundle).size() == 1 && !is_alone(items_of(bundle).front())) {
     // A larger group pads to a multiple of what one rank pads to.
@@ -364,6 +366,8 @@ std::size_t Problem::smallest_place(BundleId bundle) const {
     while (place < sizes_.size() && sizes_[place] * capacity() < tokens) ++place;
   }
   while (place < sizes_.size() && !fits(sizes_[place], bundle)) ++place;
+  if (smallest_places_.empty()) smallest_places_.assign(work_.bundles.size(), -1);
+  smallest_places_[static_cast<std::size_t>(bundle)] = static_cast<std::int32_t>(place);
   return place;
 }
 

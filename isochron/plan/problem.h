@@ -26,6 +26,7 @@ struct Price {
   std::int32_t size = 1;
   std::int32_t exchange = 0;  // of the cost model
   RankRange example;          // a group of this price
+  ContextLink link;           // of its exchange, if it has several ranks
   Nanoseconds fixed = 0;      // of a micro-batch: microbatch_ns and latency
 };
 using PriceId = std::int32_t;
@@ -89,15 +90,27 @@ class Problem {
   [[nodiscard]] bool is_everywhere() const { return is_everywhere_; }
 
   // What a bundle or an item costs each rank of a group, without the fixed part.
-  [[nodiscard]] Nanoseconds cost(PriceId price, BundleId bundle) const;
-  [[nodiscard]] Nanoseconds item_cost(PriceId price, ItemId item) const;
+  [[nodiscard]] Nanoseconds cost(PriceId price, BundleId bundle) const {
+    const std::vector<Nanoseconds>& known = costs_of_price_[static_cast<std::size_t>(price)];
+    const Nanoseconds cost = known.empty() ? -1 : known[static_cast<std::size_t>(bundle)];
+    return cost >= 0 ? cost : find_cost(price, bundle);
+  }
+  [[nodiscard]] Nanoseconds item_cost(PriceId price, ItemId item) const {
+    return is_plain_ ? cost(price, item) : find_item_cost(price, item);
+  }
   // A micro-batch of these items on a group, by the exchange that is cheapest for it.
   [[nodiscard]] Nanoseconds group_cost(RankRange ranks, std::span<const ItemId> items) const;
   // No group of this size, wherever it stands and however it exchanges, is cheaper. Negative if
   // the size does not admit the bundle.
-  [[nodiscard]] Nanoseconds least_cost(std::int32_t size, BundleId bundle) const;
+  [[nodiscard]] Nanoseconds least_cost(std::int32_t size, BundleId bundle) const {
+    return is_cheapest_for_all(size) ? cost(cheapest_price(size), bundle)
+                                     : least_cost_of(size, items_of(bundle));
+  }
   [[nodiscard]] Nanoseconds least_item_cost(std::int32_t size, ItemId item) const;
-  [[nodiscard]] Nanoseconds least_fixed(std::int32_t size) const;
+  [[nodiscard]] Nanoseconds least_fixed(std::int32_t size) const {
+    const Nanoseconds known = least_fixed_of_size_[static_cast<std::size_t>(size)];
+    return known >= 0 ? known : find_least_fixed(size);
+  }
   // What is known of groups, whatever they hold.
   [[nodiscard]] const ExchangeOrder& order() const { return order_; }
   // Whether no larger group has the smaller area.
@@ -108,13 +121,25 @@ class Problem {
   // Padded tokens of an item on a group of `size`; an item that stands alone takes all there is.
   [[nodiscard]] Tokens tokens(std::int32_t size, ItemId item) const;
   [[nodiscard]] std::int32_t num_sequences(ItemId item) const {
+    if (!lengths_of_items_.empty()) return 1;
     return static_cast<std::int32_t>(work_.items[static_cast<std::size_t>(item)].size());
   }
   // Whether a group of `size` may hold the bundle: each of its items keeps the capacity by itself.
-  [[nodiscard]] bool fits(std::int32_t size, BundleId bundle) const;
-  [[nodiscard]] bool item_fits(std::int32_t size, ItemId item) const;
+  [[nodiscard]] bool fits(std::int32_t size, BundleId bundle) const {
+    return is_plain_ ? item_fits(size, bundle) : do_all_fit(size, bundle);
+  }
+  [[nodiscard]] bool item_fits(std::int32_t size, ItemId item) const {
+    if (is_alone(item)) return size == alone_size_;
+    if (lengths_of_items_.empty()) return is_within_limits(size, item);
+    return lengths_of_items_[static_cast<std::size_t>(item)] <=
+           longest_of_size_[static_cast<std::size_t>(size)];
+  }
   // The place in sizes() of the smallest that may hold the bundle; the number of sizes if none may.
-  [[nodiscard]] std::size_t smallest_place(BundleId bundle) const;
+  [[nodiscard]] std::size_t smallest_place(BundleId bundle) const {
+    const std::int32_t known =
+        smallest_places_.empty() ? -1 : smallest_places_[static_cast<std::size_t>(bundle)];
+    return known >= 0 ? static_cast<std::size_t>(known) : find_smallest_place(bundle);
+  }
 
   // 1 / speed of the slowest rank of a group; 1 without slow ranks.
   [[nodiscard]] bool has_speeds() const { return !topology_.rank_speed.empty(); }
@@ -144,6 +169,12 @@ class Problem {
   // Groups of a size, one for all that have the same links. Only where these are not ordered: else
   // the first ranks have the best ones.
   [[nodiscard]] const std::vector<RankRange>& examples(std::int32_t size) const;
+  [[nodiscard]] Nanoseconds find_cost(PriceId price, BundleId bundle) const;
+  [[nodiscard]] Nanoseconds find_item_cost(PriceId price, ItemId item) const;
+  [[nodiscard]] Nanoseconds find_least_fixed(std::int32_t size) const;
+  [[nodiscard]] std::size_t find_smallest_place(BundleId bundle) const;
+  [[nodiscard]] bool do_all_fit(std::int32_t size, BundleId bundle) const;
+  [[nodiscard]] bool is_within_limits(std::int32_t size, ItemId item) const;
   Nanoseconds sequence_cost_at(const Price& price, std::size_t sequence) const;
   Nanoseconds least_cost_of(std::int32_t size, std::span<const ItemId> items) const;
   [[nodiscard]] bool is_cheapest_for_all(std::int32_t size) const {
@@ -166,8 +197,11 @@ class Problem {
   std::vector<double> fastest_speed_;  // of each size, with slow ranks
   std::vector<double> least_span_;
   std::vector<Tokens> lengths_of_items_;  // if every item is one sequence
-  std::vector<Tokens> tokens_of_one_;     // padded tokens of each item on one rank
-  bool is_plain_ = true;                  // every bundle is one item
+  std::vector<Tokens> longest_of_size_;  // sequence that groups of each size may hold, in that case
+  std::vector<Tokens> tokens_of_one_;    // padded tokens of each item on one rank
+  bool is_plain_ = true;                 // every bundle is one item
+  mutable std::vector<Nanoseconds> least_fixed_of_size_;  // -1: not known
+  mutable std::vector<std::int32_t> smallest_places_;     // of bundles, -1: not known
   // Of bundles of several items, by size: 1 fits, 0 does not, -1 not known.
   mutable std::vector<std::vector<std::int8_t>> fits_of_size_;
   mutable std::vector<Price> prices_;

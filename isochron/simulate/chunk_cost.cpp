@@ -1,16 +1,8 @@
 #include "isochron/simulate/chunk_cost.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace isochron {
-
-PassCost split_cost(Nanoseconds cost, double forward_share) {
-  // Above 2^53 the product may round to more than the cost.
-  const Nanoseconds forward =
-      std::min<Nanoseconds>(cost, std::llround(forward_share * static_cast<double>(cost)));
-  return {.forward = forward, .backward = cost - forward};
-}
 
 Nanoseconds chunk_cost(const PipelineShape& shape, Nanoseconds cost, std::int32_t chunk) {
   const std::int32_t num_chunks = shape.num_chunks();
@@ -25,7 +17,7 @@ std::int64_t chunk_bytes(const PipelineShape& shape, double activation_bytes, st
                                             : shape.shares[static_cast<std::size_t>(chunk)];
   const double bytes = activation_bytes * share;
   if (bytes > static_cast<double>(max_total_cost)) return max_total_cost + 1;
-  return std::llround(bytes);
+  return rounded(bytes);
 }
 
 ChunkCosts::ChunkCosts(const PipelineShape& shape)
@@ -33,11 +25,21 @@ ChunkCosts::ChunkCosts(const PipelineShape& shape)
       width_(shape.shares.empty() ? 2 : 2 * static_cast<std::size_t>(shape.num_chunks())) {}
 
 void ChunkCosts::add(const PassCost& cost) {
+  if (width_ == 2) {
+    table_.push_back(chunk_cost(shape_, cost.forward, 0));
+    table_.push_back(chunk_cost(shape_, cost.backward, 0));
+    return;
+  }
   table_.resize(table_.size() + width_);
   set(num_rows() - 1, cost);
 }
 
 void ChunkCosts::set(std::size_t row, const PassCost& cost) {
+  if (width_ == 2) {
+    table_[2 * row] = chunk_cost(shape_, cost.forward, 0);
+    table_[2 * row + 1] = chunk_cost(shape_, cost.backward, 0);
+    return;
+  }
   const auto num_columns = static_cast<std::int32_t>(width_ / 2);
   Nanoseconds* place = table_.data() + row * width_;
   for (const Nanoseconds part : {cost.forward, cost.backward}) {

@@ -87,6 +87,7 @@ TEST(Bundles, TheLongestWideGroupIsWhole) {
   EXPECT_EQ(both->rest.bundle, 1);
   EXPECT_DOUBLE_EQ(both->rest.part, 0.5);
   EXPECT_FALSE(fill.find_dearest(40, 0.6));
+  EXPECT_DOUBLE_EQ(fill.most_worth(40), 40 * 0.5 / 30);
   // The second one has no room behind the first; the first none at all.
   EXPECT_DOUBLE_EQ(fill.find_dearest(39, 0)->worth, 0.5);
   EXPECT_DOUBLE_EQ(fill.find_dearest(29, 0)->worth, 0.29);
@@ -145,6 +146,7 @@ TEST(Bundles, NoContentOfWideGroupsIsDearer) {
     }
     const auto found = fill.find_dearest(time, 0);
     EXPECT_GE(found ? found->worth : 0, dearest * (1 - 1e-9));
+    EXPECT_TRUE(!found || found->worth <= fill.most_worth(time) * (1 + 1e-9));
     num_tight += dearest > 0 && found->worth <= dearest * (1 + 1e-9) ? 1 : 0;
   }
   if (!is_sampled) {

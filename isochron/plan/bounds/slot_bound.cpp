@@ -318,11 +318,11 @@ Nanoseconds equal_count_bound(const Problem& problem) {
     double fastest = std::numeric_limits<double>::infinity();
     bool has_least = false;  // no wider group has less work
     for (const std::int32_t size : problem.sizes()) {
-      if (!problem.fits(size, bundle)) continue;
-      const Nanoseconds cost = problem.least_cost(size, bundle);
       // Wider groups only matter for the slowest bundle, and for work if they have less.
       const bool is_settled = has_least && !problem.has_speeds() && fastest <= item;
       if (is_settled) break;
+      if (!problem.fits(size, bundle)) continue;
+      const Nanoseconds cost = problem.least_cost(size, bundle);
       has_least = problem.grows_from(size);
       least = std::min(least, static_cast<double>(cost) * problem.least_span(size));
       fastest = std::min(fastest, static_cast<double>(cost + problem.least_fixed(size)) *

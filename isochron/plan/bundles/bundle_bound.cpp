@@ -16,7 +16,9 @@
 #include "isochron/plan/bundles/bundle_bound.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "isochron/plan/bundles/bundle_sets.h"
@@ -204,8 +206,9 @@ class CoverBound {
     return small;
   }
 
-  // Of sets from `begin` to `end`.
-  Column dearest(Nanoseconds target, std::size_t begin, std::size_t end) {
+  // Of sets from `begin` to `end`; the first that is worth `enough`.
+  Column dearest(Nanoseconds target, std::size_t begin, std::size_t end,
+                 double enough = std::numeric_limits<double>::infinity()) {
     const Filler small = show_fillers();
     Column best;
     const auto consider = [&](const BundleSet* set, double own, Nanoseconds used, double area) {
@@ -219,6 +222,7 @@ class CoverBound {
       const Nanoseconds rest = target - used;
       const double beside = room(static_cast<double>(used), area);
       const double with = own + small.rate * beside;
+      if (wide_.most_worth(rest) <= best.worth - with) return;
       const auto wide = wide_.find_dearest(rest, best.worth - with);
       if (!wide) return;
       best = {.worth = with + wide->worth,
@@ -228,6 +232,7 @@ class CoverBound {
     };
     consider(nullptr, 0, 0, 0);
     for (std::size_t i = begin; i < std::min(end, sets_.size()) && sets_[i].time <= target; ++i) {
+      if (best.worth >= enough) break;
       consider(&sets_[i], worth(sets_[i]), sets_[i].time, area_of_set_[i]);
     }
     return best;
@@ -251,8 +256,19 @@ class CoverBound {
     shown_ = price_;
     for (double& price : shown_) price = std::max(0.0, price);
     const double limit = priced_total() / num_blocks_ * (1 - slack);
-    if (dearest(target, 0, sets_.size()).worth >= limit) return target;
-    return std::min(high_, excluded_up_to(target, limit));
+    return has_block_worth(limit, target) ? target : std::min(high_, excluded_up_to(target, limit));
+  }
+
+  // Begins where one was found last: prices change little.
+  bool has_block_worth(double limit, Nanoseconds target) {
+    for (const auto& [begin, end] :
+         {std::pair(last_dear_, sets_.size()), std::pair(std::size_t{0}, last_dear_)}) {
+      const Column found = dearest(target, begin, end, limit);
+      if (found.worth < limit) continue;
+      if (found.set != nullptr) last_dear_ = static_cast<std::size_t>(found.set - sets_.data());
+      return true;
+    }
+    return false;
   }
 
   // The latest target at which no block is worth the limit.
@@ -273,7 +289,7 @@ class CoverBound {
       // Most sets are not worth it by then.
       const double missing = (limit - beside) * (1 - 1e-12);
       const auto left = static_cast<Nanoseconds>(latest - time) + 1;
-      if (!wide_.find_dearest(left, missing)) return;
+      if (wide_.most_worth(left) <= missing || !wide_.find_dearest(left, missing)) return;
       latest = time + wide_.time_for(missing, latest - time);
     };
     consider(0, 0, 0);
@@ -355,6 +371,7 @@ class CoverBound {
   std::vector<double> inverse_;  // of the basis: by bundle, then by row
   std::vector<double> cover_;    // how often each block of the basis is used
   std::size_t next_ = 0;         // set to look at
+  std::size_t last_dear_ = 0;    // set that was worth too much
   std::vector<bool> surplus_;    // the row is no block
 };
 

@@ -32,10 +32,10 @@ struct CellRule {
 };
 
 // Cuts the ranks into cells of the sizes of a table, which are of cell_sizes(), the smallest that
-// their bundles allow. Side by side from rank 0, the widest first; ranks may be left over. First the cells of which the last is done
-// as soon as a packing finds; then, where they do not wait for long items, the same after exchanges
-// that even out their tokens too, so that they run as many micro-batches, if that changes any.
-// Nothing if the rule cannot be kept.
+// their bundles allow. Side by side from rank 0, the widest first; ranks may be left over. First
+// the cells of which the last is done as soon as a packing finds; then, where they do not wait for
+// long items, the same after exchanges that even out their tokens too, so that they run as many
+// micro-batches, if that changes any. Nothing if the rule cannot be kept.
 [[nodiscard]] std::vector<std::vector<BundleCell>> cut_into_cells(const Problem& problem,
                                                                   const BundleTable& table,
                                                                   const CellRule& rule);

@@ -70,78 +70,118 @@ std::optional<std::vector<DraftGroup>> even_counts(const Problem& problem) {
   return groups;
 }
 
-}  // namespace
+class KeptSlots {
+ public:
+  KeptSlots(const Problem& problem, Nanoseconds bound) : problem_(problem), bound_(bound) {}
 
-DraftSlots search_kept_slots(const Problem& problem, Nanoseconds bound, std::int64_t work) {
-  const bool is_nested = has_nested_bundles(problem);
-  const Draft draft = search_step(problem, bound, is_nested ? work / 8 : work);
+  DraftSlots run(std::int64_t work) {
+    const bool is_nested = has_nested_bundles(problem_);
+    const Draft draft = search_step(problem_, bound_, is_nested ? work / 8 : work);
+    consider(sorted_slots(problem_, draft.groups));
+    const auto fewest = static_cast<std::int32_t>(best_.size());
+    // Ranks that are even over the whole step may wait in each of several slots: a few trials tell.
+    const std::int64_t all_trials = is_nested ? work / 4 : 0;
+    const std::int64_t few_trials = fewest > 1 ? all_trials / 8 : all_trials;
+    const Score dealt = deal_out(few_trials);
+    cut_ranks();
+    even_out(draft, fewest);
+    const Nanoseconds near = least_.second + least_.second / 100;
+    if (few_trials < all_trials && dealt <= Score(least_.first, near)) deal_out(all_trials);
+    if (least_.first) {
+      if (auto even = even_counts(problem_)) consider(sorted_slots(problem_, *std::move(even)));
+    }
+    return std::move(best_);
+  }
+
+ private:
   // Those that leave a rank without work come last where that is an error.
-  const auto score = [&](const DraftSlots& slots) {
+  using Score = std::pair<bool, Nanoseconds>;
+  static constexpr Score worst = {true, max_total_cost};
+
+  Score consider(DraftSlots slots) {
     bool is_short = false;
-    if (problem.options().short_ == Short::error) {
+    if (problem_.options().short_ == Short::error) {
       DraftSlots filled = slots;
-      equalize(problem, 1, filled);
+      equalize(problem_, 1, filled);
       is_short = has_placeholder(filled);
     }
-    return std::pair(is_short, slots_time(problem, slots));
-  };
-  DraftSlots best;
-  auto best_score = std::pair(true, max_total_cost);
-  const auto consider = [&](DraftSlots slots) {
-    const auto found = score(slots);
-    if (found < best_score) {
-      best_score = found;
-      best = std::move(slots);
+    const Score found(is_short, slots_time(problem_, slots));
+    if (found < least_) {
+      least_ = found;
+      best_ = std::move(slots);
     }
-  };
-  consider(sorted_slots(problem, draft.groups));
-  const auto fewest = static_cast<std::int32_t>(best.size());
-  if (is_nested) {
-    auto dealt = search_partition(problem, bound, work / 4, BlockPacker::Ranks::keep_groups);
-    if (dealt) consider(sorted_slots(problem, std::move(dealt->groups)));
+    return found;
   }
-  for (const auto& sizes : cell_sizes(problem)) {
-    const BundleTable table(problem, sizes);
-    std::vector<BundleCell> last;
-    for (std::int32_t level = 0; level < table.num_levels(); ++level) {
-      const Nanoseconds limit = best_score.first ? max_total_cost : best_score.second;
-      for (auto& cells : cut_into_cells(problem, table, {.narrowest = level, .limit = limit})) {
-        if (cells == last) continue;  // no bundle is as narrow as that
-        consider(lock_step(problem, cells));
-        last = std::move(cells);
+
+  // Blocks of a few ranks, as even as so many trials make them.
+  Score deal_out(std::int64_t num_trials) {
+    if (num_trials == 0 || least_ <= Score(false, bound_)) return worst;
+    auto dealt = search_partition(problem_, bound_, num_trials, BlockPacker::Ranks::keep_groups);
+    return dealt ? consider(sorted_slots(problem_, std::move(dealt->groups))) : worst;
+  }
+
+  void cut_ranks() {
+    for (const auto& sizes : cell_sizes(problem_)) {
+      const BundleTable table(problem_, sizes);
+      std::vector<BundleCell> last;
+      for (std::int32_t level = 0; level < table.num_levels(); ++level) {
+        const Nanoseconds limit = least_.first ? max_total_cost : least_.second;
+        for (auto& cells : cut_into_cells(problem_, table, {.narrowest = level, .limit = limit})) {
+          if (cells == last) continue;  // no bundle is as narrow as that
+          consider(lock_step(problem_, cells));
+          last = std::move(cells);
+        }
       }
     }
   }
+
   // The same ranks for everything, in micro-batches of even cost on every cell.
-  const std::int32_t size = problem.sizes().front();
-  std::vector<DraftGroup> wide;
-  std::map<std::int64_t, std::vector<ItemId>> items_of_cell;  // by the first rank
-  std::map<std::int64_t, std::int32_t> num_wide;
-  for (const DraftGroup& group : draft.groups) {
-    if (group.ranks.size == size) {
-      auto& items = items_of_cell[group.ranks.first];
-      items.insert(items.end(), group.items.begin(), group.items.end());
-    } else {
-      wide.push_back(group);
-      for (std::int64_t r = 0; r < group.ranks.size; ++r) ++num_wide[group.ranks.first + r];
+  void even_out(const Draft& draft, std::int32_t fewest) {
+    const std::int32_t size = problem_.sizes().front();
+    std::vector<DraftGroup> wide;
+    std::map<std::int64_t, std::vector<ItemId>> items_of_cell;  // by the first rank
+    std::map<std::int64_t, std::int32_t> num_wide;
+    std::map<std::int64_t, Nanoseconds> work_of_cell;
+    Nanoseconds most_work = 0;
+    for (const DraftGroup& group : draft.groups) {
+      if (group.ranks.size == size) {
+        auto& items = items_of_cell[group.ranks.first];
+        items.insert(items.end(), group.items.begin(), group.items.end());
+        Nanoseconds& work = work_of_cell[group.ranks.first];
+        const PriceId price = problem_.price_of(group.ranks);
+        for (const ItemId item : group.items) work += problem_.item_cost(price, item);
+        most_work = std::max(most_work, work);
+      } else {
+        wide.push_back(group);
+        for (std::int64_t r = 0; r < group.ranks.size; ++r) ++num_wide[group.ranks.first + r];
+      }
+    }
+    const Nanoseconds fixed = problem_.price(problem_.cheapest_price(size)).fixed;
+    for (std::int32_t count = fewest; count < fewest + 3; ++count) {
+      // More slots take longer than what there is, however even they are.
+      if (Score(false, most_work + count * fixed) >= least_) break;
+      std::vector<DraftGroup> groups = wide;
+      bool is_packed = true;
+      for (const auto& [first, items] : items_of_cell) {
+        const auto even = even_groups(problem_, {.first = first, .size = size}, items,
+                                      std::max(1, count - num_wide[first]));
+        if (even) groups.insert(groups.end(), even->begin(), even->end());
+        is_packed = is_packed && even.has_value();
+      }
+      if (is_packed) consider(sorted_slots(problem_, std::move(groups)));
     }
   }
-  for (std::int32_t count = fewest; count < fewest + 3; ++count) {
-    std::vector<DraftGroup> groups = wide;
-    bool is_packed = true;
-    for (const auto& [first, items] : items_of_cell) {
-      const auto even = even_groups(problem, {.first = first, .size = size}, items,
-                                    std::max(1, count - num_wide[first]));
-      if (even) groups.insert(groups.end(), even->begin(), even->end());
-      is_packed = is_packed && even.has_value();
-    }
-    if (!is_packed) continue;
-    consider(sorted_slots(problem, std::move(groups)));
-  }
-  if (best_score.first) {
-    if (auto dealt = even_counts(problem)) consider(sorted_slots(problem, *std::move(dealt)));
-  }
-  return best;
+
+  const Problem& problem_;
+  Nanoseconds bound_;
+  DraftSlots best_;
+  Score least_ = worst;
+};
+
+}  // namespace
+
+DraftSlots search_kept_slots(const Problem& problem, Nanoseconds bound, std::int64_t work) {
+  return KeptSlots(problem, bound).run(work);
 }
 
 }  // namespace isochron

@@ -128,16 +128,21 @@ class LockStep {
     return static_cast<std::int32_t>(fewest);
   }
 
-  // What a slot takes if the fullest cell is divided evenly.
-  Nanoseconds share_of_rest() const {
-    const std::int32_t count = std::max(1, fewest_slots());
-    Nanoseconds share = 0;
+  // What so many slots of what is left take if no cell waits for another one.
+  Nanoseconds time_of_rest(std::int32_t count) const {
+    Nanoseconds longest = 0;
     for (const Cell& cell : cells_) {
       Nanoseconds cost = 0;
       for (const SizedItem& item : cell.items) cost += item.cost;
-      share = std::max(share, cell.fixed + cost / count);
+      longest = std::max(longest, count * cell.fixed + cost);
     }
-    return share;
+    return longest;
+  }
+
+  // What a slot takes if the fullest cell is divided evenly.
+  Nanoseconds share_of_rest() const {
+    const std::int32_t count = std::max(1, fewest_slots());
+    return time_of_rest(count) / count;
   }
 
   void add_filled_slot(Nanoseconds limit) {
@@ -158,6 +163,7 @@ class LockStep {
     const std::int32_t fewest = fewest_slots();
     int num_tried = 0;
     for (std::int32_t count = fewest; num_tried < 2 && count <= 2 * fewest + 2; ++count) {
+      if (time_of_rest(count) >= least) break;
       std::vector<std::vector<Bin>> bins;
       for (const Cell& cell : cells_) {
         auto even = even_bins(cell, count);

@@ -1,11 +1,13 @@
 #include "isochron/plan/bundles/wide_fill.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace isochron {
 
 namespace {
 
+constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr Nanoseconds num_short = 3;  // groups of which this many fit in are cut without much harm
 
 }  // namespace
@@ -68,6 +70,7 @@ void WideFill::set_prices(std::span<const double> prices, BundleId beside, doubl
   }
   std::stable_sort(longest_.begin(), longest_.end(),
                    [](const Priced& a, const Priced& b) { return a.above_rate > b.above_rate; });
+  most_above_rate_ = longest_.empty() ? -infinite : longest_.front().above_rate;
 }
 
 // What follows the longest is no longer.

@@ -29,6 +29,10 @@ class WideFill {
     Part longest = {};
     Part rest = {};
   };
+  // No content of a time is worth more.
+  [[nodiscard]] double most_worth(Nanoseconds time) const {
+    return highest_rate_ * static_cast<double>(time) + most_above_rate_;
+  }
   // The dearest content of a time, if it is worth more than `floor`.
   [[nodiscard]] std::optional<Content> find_dearest(Nanoseconds time, double floor) const;
   // The least time, if it is below `limit`, in which a content is worth so much; else `limit`.
@@ -57,8 +61,9 @@ class WideFill {
       longest_;               // each dearer than all shorter ones; the least below the rate first
   std::vector<Priced> rest_;  // each of a higher rate than all that cost less
   double highest_rate_ = 0;
-  Nanoseconds fixed_ = 0;  // of a micro-batch, at least
-  Nanoseconds short_ = 0;  // the time of a group that need not be whole
+  double most_above_rate_ = 0;  // of the longest
+  Nanoseconds fixed_ = 0;       // of a micro-batch, at least
+  Nanoseconds short_ = 0;       // the time of a group that need not be whole
 };
 
 }  // namespace isochron

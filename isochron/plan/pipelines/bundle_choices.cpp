@@ -122,13 +122,17 @@ class ChoiceClasses {
     Class& alike = classes_[found->second];
     alike.area += first.area;
     auto place = alike.ratios.begin();
+    const double factor = 1 / first.area;
     for (const Choice& choice : choices) {
-      const Choice ratio = summed(scaled(choice, 1 / first.area));
       while (place != alike.ratios.end() && place->size < choice.size) ++place;
       if (place == alike.ratios.end() || place->size > choice.size) {
-        place = alike.ratios.insert(place, ratio);
+        place = alike.ratios.insert(place, summed(scaled(choice, factor)));
+      } else if (is_item) {
+        place->area = std::min(place->area, choice.area * factor);
+        place->parts.front() = {.area = place->area,
+                                .time = std::min(place->time(), choice.time())};
       } else {
-        weaken(*place, ratio);
+        weaken(*place, summed(scaled(choice, factor)));
       }
     }
   }
@@ -167,22 +171,18 @@ void find_long_items(const Problem& problem, BundleId bundle, LongItems& found) 
   }
 }
 
-// A bundle on groups of these sizes. Areas grow from the first on, so that all of them have at
-// least its area, and the time of that area on the last.
-Choice choice_of(const Problem& problem, BundleId bundle, const LongItems& long_items,
+// A bundle of several items on groups of these sizes, with its area on the first. Areas grow from
+// there on, so that all of them have at least that one, and the time of that area on the last.
+Choice choice_of(const Problem& problem, double whole, const LongItems& long_items,
                  std::int32_t size, std::int32_t largest, double fixed) {
-  Choice choice{.size = size, .area = static_cast<double>(problem.least_cost(size, bundle)) * size};
-  double rest = choice.area;
+  Choice choice{.size = size, .area = whole};
+  double rest = whole;
   double time = infinite;
   const auto add = [&](double area, double least_time) {
     time = std::min(time, least_time);
     choice.parts[choice.num_parts++] = {.area = area, .time = time};
     rest -= area;
   };
-  if (long_items.empty()) {
-    add(rest, rest / largest + fixed);
-    return choice;
-  }
   for (const ItemId item : long_items) {
     const double area = static_cast<double>(problem.least_item_cost(size, item)) * size;
     add(area, area / largest + fixed);
@@ -225,13 +225,21 @@ BundleChoices bundle_choices(const Problem& problem, std::span<const std::int32_
       while (range.first < range.last && !problem.fits(sizes[range.first], bundle)) ++range.first;
       const std::int32_t size = sizes[range.first];
       if (!problem.fits(size, bundle)) continue;
-      const Choice choice =
-          choice_of(problem, bundle, own.long_items, size, sizes[range.last], range.fixed);
-      const bool is_worse = choice.time() >= fastest && choice.area >= least;
-      if (is_worse && own.long_items.empty()) continue;
-      own.choices.push_back(choice);
-      least = std::min(least, choice.area);
-      fastest = std::min(fastest, choice.time());
+      const double area = static_cast<double>(problem.least_cost(size, bundle)) * size;
+      if (own.long_items.empty()) {
+        const double time = area / sizes[range.last] + range.fixed;
+        if (time >= fastest && area >= least) continue;  // worse than another
+        Choice& choice = own.choices.emplace_back();
+        choice.size = size;
+        choice.area = area;
+        choice.num_parts = 1;
+        choice.parts.front() = {.area = area, .time = time};
+      } else {
+        own.choices.push_back(
+            choice_of(problem, area, own.long_items, size, sizes[range.last], range.fixed));
+      }
+      least = std::min(least, area);
+      fastest = std::min(fastest, own.choices.back().time());
     }
     result.area += least;
     if (longest.choices.empty() || fastest > result.longest) {

@@ -50,11 +50,13 @@ const CellBuilder::Table& CellBuilder::table_of(PriceId price) {
   table.price = price;
   table.size = problem_.price(price).size;
   table.fixed = static_cast<double>(problem_.price(price).fixed);
+  table.items.reserve(order_.size());
   for (const ItemId item : order_) {
     const bool fits = problem_.item_fits(table.size, item);
-    table.costs.push_back(fits ? static_cast<double>(problem_.item_cost(price, item)) : infinite);
-    table.tokens.push_back(fits ? problem_.tokens(table.size, item)
-                                : std::numeric_limits<Tokens>::max() / 2);
+    table.items.push_back(
+        {.cost = fits ? static_cast<double>(problem_.item_cost(price, item)) : infinite,
+         .tokens =
+             fits ? problem_.tokens(table.size, item) : std::numeric_limits<Tokens>::max() / 2});
   }
   return table;
 }
@@ -63,7 +65,7 @@ void CellBuilder::put(std::size_t bin, std::size_t place) {
   next_[place] = place + 1;
   --num_items_left_;
   area_left_ -= areas_[place];
-  placed_.push_back({.bin = bin, .item = order_[place]});
+  built_.placed.push_back({.bin = bin, .item = order_[place]});
 }
 
 std::size_t CellBuilder::next_left(std::size_t place) {
@@ -148,7 +150,7 @@ const CellBuilder::Heights& CellBuilder::heights_for(double lead, double shortes
 std::size_t CellBuilder::find_fitting(const Table& table, std::size_t place, double time,
                                       Tokens tokens, std::int32_t sequences) {
   const auto is_too_large = [&](std::size_t other) {
-    return table.costs[other] > time || table.tokens[other] > tokens;
+    return table.items[other].cost > time || table.items[other].tokens > tokens;
   };
   place = next_left(place);
   while (smallest_ > place && next_left(smallest_ - 1) != smallest_ - 1) --smallest_;
@@ -173,7 +175,7 @@ std::size_t CellBuilder::find_fitting(const Table& table, std::size_t place, dou
   for (int i = 0; i < max_tries; ++i) {
     place = next_left(place);
     if (place == order_.size()) break;
-    if (table.costs[place] <= time && table.tokens[place] <= tokens &&
+    if (table.items[place].cost <= time && table.items[place].tokens <= tokens &&
         problem_.num_sequences(order_[place]) <= sequences) {
       return place;
     }
@@ -200,9 +202,9 @@ double CellBuilder::fill_bin(const Table& table, double height, std::int64_t& nu
     if (is_empty) place = from;
     if (!is_empty) --num_more;
     put(bin, from);
-    cost += table.costs[from];
-    time -= table.costs[from];
-    tokens = std::min(tokens, capacity_ * table.size) - table.tokens[from];
+    cost += table.items[from].cost;
+    time -= table.items[from].cost;
+    tokens = std::min(tokens, capacity_ * table.size) - table.items[from].tokens;
     sequences -= problem_.num_sequences(order_[from]);
   }
   return cost;
@@ -213,10 +215,11 @@ double CellBuilder::fill_bin(const Table& table, double height, std::int64_t& nu
 void CellBuilder::add_cell(const Table& table, std::int64_t first, const Heights& heights,
                            std::size_t closed, double time) {
   const std::size_t num_slots = heights.of_slot.size();
-  const std::size_t first_bin = cells_.size() * num_slots;
-  cells_.push_back({.cell = {.ranks = {.first = first, .size = table.size}, .line = num_lines_},
-                    .is_wide = false,
-                    .slot = closed});
+  const std::size_t first_bin = built_.cells.size() * num_slots;
+  built_.cells.push_back(
+      {.cell = {.ranks = {.first = first, .size = table.size}, .line = num_lines_},
+       .is_wide = false,
+       .slot = closed});
   // What is needed for all slots that are still to come, in cells as narrow as can be.
   const auto num_open = static_cast<std::int64_t>(num_slots) - (closed < num_slots ? 1 : 0);
   const std::int64_t num_left = problem_.num_ranks() - first - table.size;
@@ -225,12 +228,12 @@ void CellBuilder::add_cell(const Table& table, std::int64_t first, const Heights
   std::size_t place = 0;  // all larger ones are taken, or too large for the slots that follow
   for (const std::size_t slot : heights.tallest_first) {
     if (slot == closed) continue;
-    const std::size_t first_placed = placed_.size();
+    const std::size_t first_placed = built_.placed.size();
     double cost = fill_bin(table, heights.of_slot[slot] * time, num_more, first_bin + slot, place);
-    if (placed_.size() == first_placed) {
+    if (built_.placed.size() == first_placed) {
       while (smallest_ > 0 && next_left(smallest_ - 1) != smallest_ - 1) --smallest_;
-      if (smallest_ == 0 || table.costs[smallest_ - 1] == infinite) continue;
-      cost = table.costs[smallest_ - 1];
+      if (smallest_ == 0 || table.items[smallest_ - 1].cost == infinite) continue;
+      cost = table.items[smallest_ - 1].cost;
       put(first_bin + slot, smallest_ - 1);
     }
     count_slot(table, slot, cost);
@@ -240,17 +243,18 @@ void CellBuilder::add_cell(const Table& table, std::int64_t first, const Heights
 // A cell that runs one item in the lowest slot that is long enough for it; the others are closed.
 std::size_t CellBuilder::add_wide_cell(const Table& table, std::int64_t first,
                                        const Heights& heights, std::size_t lead, double time) {
-  const double needed = (table.costs[lead] + table.fixed) / time;
+  const double needed = (table.items[lead].cost + table.fixed) / time;
   std::size_t slot = heights.tallest_first.front();
   for (const std::size_t lower : heights.tallest_first) {
     if (heights.of_slot[lower] < needed) break;
     slot = lower;
   }
-  put(cells_.size() * heights.of_slot.size() + slot, lead);
-  cells_.push_back({.cell = {.ranks = {.first = first, .size = table.size}, .line = num_lines_},
-                    .is_wide = true,
-                    .slot = slot});
-  count_slot(table, slot, table.costs[lead]);
+  put(built_.cells.size() * heights.of_slot.size() + slot, lead);
+  built_.cells.push_back(
+      {.cell = {.ranks = {.first = first, .size = table.size}, .line = num_lines_},
+       .is_wide = true,
+       .slot = slot});
+  count_slot(table, slot, table.items[lead].cost);
   return slot;
 }
 
@@ -290,7 +294,7 @@ void CellBuilder::add_cells_beside(const Table& wide, std::int64_t first, const 
           find_fitting(table, 0, limit - table.fixed, problem_.capacity() * size,
                        std::numeric_limits<std::int32_t>::max());
       const double excess = lead < order_.size()
-                                ? std::max(little, table.costs[lead] * size / areas_[lead])
+                                ? std::max(little, table.items[lead].cost * size / areas_[lead])
                                 : infinite;
       if (best != nullptr && excess > least) continue;
       best = &table;
@@ -339,11 +343,12 @@ bool CellBuilder::builds_cells(std::int32_t num_slots, double time) {
   num_items_left_ = problem_.num_items();
   area_left_ = area_;
   first_heights_ = nullptr;
-  cells_.clear();
-  placed_.clear();
+  built_.cells.clear();
+  built_.placed.clear();
   num_lines_ = 0;
   time_ = 0;
   slot_costs_.assign(static_cast<std::size_t>(num_slots), {});
+  built_.num_slots = slot_costs_.size();
   const bool is_paced = problem_.options().sync == Sync::microbatch;
   constexpr double much = 1.03;
   const SlotRange counted{.least = num_slots, .most = num_slots};
@@ -356,8 +361,8 @@ bool CellBuilder::builds_cells(std::int32_t num_slots, double time) {
     const Table* table =
         find_table(lead, first, std::min(narrowest_size(first), widest), widest, counted, time);
     if (table == nullptr) return false;
-    const double needed = (table->costs[lead] + table->fixed) / time;
-    const double shortest = (table->costs.back() + table->fixed) / time;
+    const double needed = (table->items[lead].cost + table->fixed) / time;
+    const double shortest = (table->items.back().cost + table->fixed) / time;
     const Heights& heights = heights_for(needed, shortest, num_slots);
     if (heights.of_slot.empty()) return false;
     if (needed > tallest(free_heights_) && table->size > problem_.sizes().front()) {
@@ -379,17 +384,20 @@ bool CellBuilder::builds_cells(std::int32_t num_slots, double time) {
   return true;
 }
 
-CellDraft CellBuilder::draft() const {
-  const std::size_t num_slots = slot_costs_.size();
-  CellDraft draft{.cells = {}, .bins = std::vector<CellDraft::Bin>(cells_.size() * num_slots)};
-  for (const Built& built : cells_) {
-    for (std::size_t slot = 0; slot < num_slots; ++slot) {
-      draft.bins[draft.cells.size() * num_slots + slot].is_closed =
+CellDraft CellBuilder::draft_of(const Layout& layout) {
+  CellDraft draft{.cells = {},
+                  .bins = std::vector<CellDraft::Bin>(layout.cells.size() * layout.num_slots)};
+  for (const Built& built : layout.cells) {
+    for (std::size_t slot = 0; slot < layout.num_slots; ++slot) {
+      draft.bins[draft.cells.size() * layout.num_slots + slot].is_closed =
           (slot == built.slot) != built.is_wide;
     }
     draft.cells.push_back(built.cell);
   }
-  for (const auto& [bin, item] : placed_) draft.bins[bin].items.push_back(item);
+  std::vector<std::size_t> counts(draft.bins.size(), 0);
+  for (const Placed& placed : layout.placed) ++counts[placed.bin];
+  for (std::size_t bin = 0; bin < counts.size(); ++bin) draft.bins[bin].items.reserve(counts[bin]);
+  for (const auto& [bin, item] : layout.placed) draft.bins[bin].items.push_back(item);
   return draft;
 }
 

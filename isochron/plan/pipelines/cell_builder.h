@@ -33,7 +33,11 @@ class CellBuilder {
 
   // What was built last, and how long its slowest line takes.
   [[nodiscard]] double time() const { return time_; }
-  [[nodiscard]] CellDraft draft() const;
+  [[nodiscard]] CellDraft draft() const { return draft_of(built_); }
+
+  // Remembers what was built last, which something worse may follow.
+  void keep() { kept_ = built_; }
+  [[nodiscard]] CellDraft kept_draft() const { return draft_of(kept_); }
 
  private:
   struct Built {
@@ -45,18 +49,27 @@ class CellBuilder {
     std::size_t bin;  // of the draft
     ItemId item;
   };
-  struct Table {  // by place in order_, for one price
+  struct Layout {
+    std::size_t num_slots = 0;
+    std::vector<Built> cells;
+    std::vector<Placed> placed;
+  };
+  struct Table {  // for one price
+    struct Item {
+      double cost = 0;
+      Tokens tokens = 0;  // more than a cell holds if the item does not fit
+    };
     PriceId price = 0;
     std::int32_t size = 1;
     double fixed = 0;
-    std::vector<double> costs;
-    std::vector<Tokens> tokens;  // more than a cell holds if the item does not fit
+    std::vector<Item> items;  // by place in order_
   };
   struct Heights {
     std::vector<double> of_slot;
     std::vector<std::size_t> tallest_first;
   };
 
+  [[nodiscard]] static CellDraft draft_of(const Layout& layout);
   [[nodiscard]] const Table& table_of(PriceId price);
   [[nodiscard]] std::size_t next_left(std::size_t place);
   void put(std::size_t bin, std::size_t place);
@@ -92,8 +105,8 @@ class CellBuilder {
   std::map<PriceId, Table> tables_;
   std::optional<PipelineTime> pipeline_;  // of as many slots as were asked for last
   std::vector<PassCost> slot_costs_;      // slowest of the line, so far
-  std::vector<Built> cells_;
-  std::vector<Placed> placed_;
+  Layout built_;
+  Layout kept_;
   std::size_t num_lines_ = 0;
   double time_ = 0;
   // In parts of the time, for as many slots as were asked for last.

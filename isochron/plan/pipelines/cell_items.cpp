@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "isochron/balance/assignment.h"
+
 namespace isochron {
 
 CellItems::CellItems(const Problem& problem, std::vector<RankRange> cells)
@@ -19,6 +21,8 @@ CellItems::CellItems(const Problem& problem, std::vector<RankRange> cells)
     Table& table = tables_.emplace_back();
     const std::int32_t size = problem.price(price).size;
     const Tokens room = capacity_ * size;
+    table.costs.reserve(static_cast<std::size_t>(problem.num_items()));
+    table.tokens.reserve(static_cast<std::size_t>(problem.num_items()));
     for (ItemId item = 0; item < problem.num_items(); ++item) {
       const bool fits = problem.item_fits(size, item);
       table.costs.push_back(fits ? problem.item_cost(price, item) : 0);
@@ -31,6 +35,14 @@ CellItems::CellItems(const Problem& problem, std::vector<RankRange> cells)
       bundle_of_[static_cast<std::size_t>(item)] = bundle;
     }
   }
+}
+
+const std::vector<ItemId>& CellItems::dearest_first(std::size_t cell) const {
+  const Table& table = tables_[table_of_[cell]];
+  if (table.dearest_first.empty()) {
+    table.dearest_first = isochron::dearest_first(table.costs).units;
+  }
+  return table.dearest_first;
 }
 
 std::vector<RankRange> equal_cells(const Problem& problem, std::int32_t size) {

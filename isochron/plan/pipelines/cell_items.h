@@ -29,11 +29,16 @@ class CellItems {
   [[nodiscard]] BundleId bundle_of(ItemId item) const {
     return bundle_of_[static_cast<std::size_t>(item)];
   }
+  // All items by descending cost on a cell, ties by index.
+  [[nodiscard]] const std::vector<ItemId>& dearest_first(std::size_t cell) const;
+  // Whether all cells have the same price.
+  [[nodiscard]] bool are_alike() const { return tables_.size() == 1; }
 
  private:
   struct Table {  // by item
     std::vector<Nanoseconds> costs;
     std::vector<Tokens> tokens;
+    mutable std::vector<ItemId> dearest_first = {};  // empty: not asked for yet
   };
 
   Tokens capacity_;  // of a rank

@@ -61,7 +61,7 @@ std::optional<FoundCells> search_cells(const Problem& problem, const RankRoom& r
   const double least =
       std::max(1.0, static_cast<double>(bound)) * problem.topology().pipeline.stages / share;
   CellBuilder builder(problem, capacity, room, heights);
-  std::optional<FoundCells> best;
+  std::optional<CellGuess> best;
   const std::vector<std::int32_t> counts =
       guess ? std::vector{guess->num_slots} : slot_counts(problem, room.bubble());
   int num_idle = 0;
@@ -76,8 +76,9 @@ std::optional<FoundCells> search_cells(const Problem& problem, const RankRoom& r
         return false;
       }
       high = std::min(time, builder.time());
-      if (!best || builder.time() < best->found.time) {
-        best = {.draft = builder.draft(), .found = {.num_slots = count, .time = builder.time()}};
+      if (!best || builder.time() < best->time) {
+        best = {.num_slots = count, .time = builder.time()};
+        builder.keep();
       }
       return true;
     };
@@ -91,7 +92,7 @@ std::optional<FoundCells> search_cells(const Problem& problem, const RankRoom& r
     } else {
       constexpr double worthwhile = 0.995;
       constexpr int max_idle = 5;
-      if (!is_found(best->found.time * worthwhile)) {
+      if (!is_found(best->time * worthwhile)) {
         if (++num_idle == max_idle) break;
         continue;
       }
@@ -103,7 +104,8 @@ std::optional<FoundCells> search_cells(const Problem& problem, const RankRoom& r
       static_cast<void>(is_found((low + high) / 2));
     }
   }
-  return best;
+  if (!best) return std::nullopt;
+  return FoundCells{.draft = builder.kept_draft(), .found = *best};
 }
 
 }  // namespace isochron

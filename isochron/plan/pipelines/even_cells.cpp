@@ -67,12 +67,10 @@ std::vector<std::int64_t> parts_of(std::span<const double> heights) {
   return parts;
 }
 
-// Whether all items found room in the bins of the cell.
+// Whether all items, dearest first, found room in the bins of the cell.
 bool fill_cell(const Problem& problem, const CellItems& cells, std::size_t cell,
                const GridShape& shape, std::span<const std::int64_t> profile,
-               std::vector<ItemId> items, std::span<CellDraft::Bin> bins) {
-  std::stable_sort(items.begin(), items.end(),
-                   [&](ItemId a, ItemId b) { return cells.cost(cell, a) > cells.cost(cell, b); });
+               std::span<const ItemId> items, std::span<CellDraft::Bin> bins) {
   const Nanoseconds fixed = cells.fixed(cell);
   Int128 whole = Int128{fixed} * shape.num_slots;
   for (const ItemId item : items) whole += cells.cost(cell, item);
@@ -97,28 +95,40 @@ bool fill_cell(const Problem& problem, const CellItems& cells, std::size_t cell,
   std::vector<std::size_t> slots(bins.size());
   std::iota(slots.begin(), slots.end(), std::size_t{0});
   std::make_heap(slots.begin(), slots.end(), is_behind);
-  // While there are as many items as empty slots, each goes into one of those.
+  // Once there are as many items as empty slots, each goes into one of those.
   std::size_t num_empty = bins.size();
+  bool must_open = false;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    const bool must_open = items.size() - i <= num_empty;
+    if (!must_open && items.size() - i <= num_empty) {
+      must_open = true;
+      std::erase_if(slots, [&](std::size_t slot) { return !bins[slot].items.empty(); });
+      std::make_heap(slots.begin(), slots.end(), is_behind);
+    }
     const Tokens tokens = cells.tokens(cell, items[i]);
     const std::int32_t num_sequences = problem.num_sequences(items[i]);
     auto end = slots.end();  // of those that were not looked at
     while (end != slots.begin()) {
       std::pop_heap(slots.begin(), end--, is_behind);
       const Left& room = left[*end];
-      if (bins[*end].items.empty() || (!must_open && tokens <= room.tokens &&
-                                       (most == 0 || num_sequences <= room.num_sequences))) {
+      if (bins[*end].items.empty() ||
+          (tokens <= room.tokens && (most == 0 || num_sequences <= room.num_sequences))) {
         break;
       }
       if (end == slots.begin()) return false;
     }
     const std::size_t best = *end;
-    if (bins[best].items.empty()) --num_empty;
+    if (bins[best].items.empty()) {
+      --num_empty;
+      bins[best].items.reserve((items.size() + bins.size() - 1) / bins.size());
+    }
     bins[best].items.push_back(items[i]);
     left[best].time -= cells.cost(cell, items[i]);
     left[best].tokens -= tokens;
     left[best].num_sequences -= num_sequences;
+    if (must_open) {
+      slots.pop_back();
+      continue;
+    }
     while (end != slots.end()) std::push_heap(slots.begin(), ++end, is_behind);
   }
   return true;
@@ -132,7 +142,7 @@ std::optional<CellDraft> find_even_cells(const Problem& problem, const CellItems
   const auto cell_of = cell_of_bundles(problem, cells, shape, is_wait_counted);
   if (!cell_of) return std::nullopt;
   std::vector<std::vector<ItemId>> items_of_cell(cells.num_cells());
-  for (ItemId item = 0; item < problem.num_items(); ++item) {
+  for (const ItemId item : cells.dearest_first(0)) {
     const auto bundle = static_cast<std::size_t>(cells.bundle_of(item));
     items_of_cell[static_cast<std::size_t>((*cell_of)[bundle])].push_back(item);
   }
@@ -142,7 +152,12 @@ std::optional<CellDraft> find_even_cells(const Problem& problem, const CellItems
   draft.bins.resize(cells.num_cells() * num_slots);
   for (std::size_t cell = 0; cell < cells.num_cells(); ++cell) {
     draft.cells.push_back({.ranks = cells.ranks(cell), .line = cell});
-    if (!fill_cell(problem, cells, cell, shape, profile, std::move(items_of_cell[cell]),
+    if (!cells.are_alike()) {  // what costs the same on the first cell may not do so here
+      std::sort(items_of_cell[cell].begin(), items_of_cell[cell].end(), [&](ItemId a, ItemId b) {
+        return std::pair(-cells.cost(cell, a), a) < std::pair(-cells.cost(cell, b), b);
+      });
+    }
+    if (!fill_cell(problem, cells, cell, shape, profile, items_of_cell[cell],
                    std::span(draft.bins).subspan(cell * num_slots, num_slots))) {
       return std::nullopt;
     }

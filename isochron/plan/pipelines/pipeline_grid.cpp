@@ -66,17 +66,20 @@ class GridSearch {
     std::iota(order_.begin(), order_.end(), 0);
   }
 
-  void fill(const CellDraft& draft) {
-    for (std::size_t i = 0; i < bins_.size(); ++i) {
-      Bin& filled = bins_[i];
-      filled.is_closed = draft.bins[i].is_closed;
-      filled.items.clear();
-      filled.cost = 0;
-      filled.tokens = 0;
-      filled.num_sequences = 0;
-      filled.pass = {};
-      for (const ItemId item : draft.bins[i].items) put(filled, i / num_slots_, item);
-      set_pass(i / num_slots_, filled);
+  // Takes what is in the bins of a draft and leaves there what was in its own.
+  void exchange_with(CellDraft& draft) {
+    for (std::size_t cell = 0, i = 0; cell < num_cells_; ++cell) {
+      for (std::size_t slot = 0; slot < num_slots_; ++slot, ++i) {
+        Bin& filled = bins_[i];
+        std::swap(filled.is_closed, draft.bins[i].is_closed);
+        std::swap(filled.items, draft.bins[i].items);
+        filled.cost = 0;
+        filled.tokens = 0;
+        filled.num_sequences = 0;
+        filled.pass = {};
+        for (const ItemId item : filled.items) count(filled, cell, item);
+        set_pass(cell, filled);
+      }
     }
     time_all();
   }
@@ -90,15 +93,16 @@ class GridSearch {
 
   Nanoseconds longest() const { return times_[slowest_line_]; }
 
-  Grid grid() const {
+  // Leaves nothing in the bins.
+  Grid take_grid() {
     Grid result{.slots = DraftSlots(num_slots_), .time = longest(), .is_full = true};
     for (std::size_t slot = 0; slot < num_slots_; ++slot) {
       result.slots[slot].reserve(num_cells_);
       std::int64_t num_busy = 0;  // ranks
       for (std::size_t cell = 0; cell < num_cells_; ++cell) {
-        const Bin& full = bin({cell, slot});
+        Bin& full = bin({cell, slot});
         if (full.items.empty()) continue;
-        result.slots[slot].push_back({.ranks = cells_.ranks(cell), .items = full.items});
+        result.slots[slot].push_back({.ranks = cells_.ranks(cell), .items = std::move(full.items)});
         num_busy += cells_.ranks(cell).size;
       }
       result.is_full = result.is_full && num_busy == problem_.num_ranks();
@@ -147,6 +151,9 @@ class GridSearch {
   // These leave `pass` to set_pass().
   void put(Bin& target, std::size_t cell, ItemId item) const {
     target.items.push_back(item);
+    count(target, cell, item);
+  }
+  void count(Bin& target, std::size_t cell, ItemId item) const {
     target.cost += cells_.cost(cell, item);
     target.tokens += cells_.tokens(cell, item);
     target.num_sequences += problem_.num_sequences(item);
@@ -170,6 +177,20 @@ class GridSearch {
       most.backward = std::max(most.backward, pass.backward);
     }
     set_slowest(line, slot, most);
+    work_ -= static_cast<std::int64_t>(lines_[line].end - lines_[line].first) - 1;
+  }
+  // The same after one bin of the slot changed, which took `before`.
+  void find_slowest(std::size_t line, Spot changed, const PassCost& before) {
+    PassCost most = slowest(line, changed.slot);
+    const bool may_fall = before.forward >= most.forward || before.backward >= most.backward;
+    if (may_fall || is_single(line)) {
+      find_slowest(line, changed.slot);
+      return;
+    }
+    const PassCost& now = bin(changed).pass;
+    most.forward = std::max(most.forward, now.forward);
+    most.backward = std::max(most.backward, now.backward);
+    set_slowest(line, changed.slot, most);
     work_ -= static_cast<std::int64_t>(lines_[line].end - lines_[line].first) - 1;
   }
   void time_all() {
@@ -320,14 +341,16 @@ class GridSearch {
     const std::size_t line = line_of_[from.cell];
     const std::size_t other_line = line_of_[to.cell];
     const auto exchange = [&](Spot a, ItemId x, Spot b, ItemId y) {
+      const PassCost before_from = bin(from).pass;
+      const PassCost before_to = bin(to).pass;
       remove(bin(a), a.cell, x);
       if (y >= 0) remove(bin(b), b.cell, y);
       put(bin(b), b.cell, x);
       if (y >= 0) put(bin(a), a.cell, y);
       set_pass(a.cell, bin(a));
       set_pass(b.cell, bin(b));
-      find_slowest(line, from.slot);
-      find_slowest(other_line, to.slot);
+      find_slowest(line, from, before_from);
+      find_slowest(other_line, to, before_to);
     };
     const bool is_inside = line == other_line;
     const Nanoseconds sum = is_inside ? sum_of(line, from.slot, to.slot) : 0;
@@ -370,27 +393,25 @@ class GridSearch {
 std::optional<Grid> find_grid(const Problem& problem, const CellItems& cells,
                               const GridShape& shape, std::span<const double> heights,
                               Nanoseconds bound, std::int64_t work) {
-  std::optional<CellDraft> best;
-  Nanoseconds least = 0;
+  std::optional<Nanoseconds> least;
   GridSearch search(problem, cells, shape);
-  bool is_filled = false;  // with the best
   for (const bool is_wait_counted : {false, true}) {
     if (shape.is_rough && !is_wait_counted) continue;
     auto draft = find_even_cells(problem, cells, shape, heights, is_wait_counted);
     if (!draft) continue;
-    search.fill(*draft);
-    is_filled = !best || search.longest() < least;
-    if (!is_filled) continue;
-    best = std::move(draft);
-    least = search.longest();
+    search.exchange_with(*draft);
+    if (least && search.longest() >= *least) {
+      search.exchange_with(*draft);  // back to the first
+    } else {
+      least = search.longest();
+    }
   }
-  if (!best) return std::nullopt;
-  if (!is_filled) search.fill(*best);
+  if (!least) return std::nullopt;
   search.improve(bound, work);
-  return search.grid();
+  return search.take_grid();
 }
 
-Grid improved_grid(const Problem& problem, const CellDraft& draft, const GridShape& shape,
+Grid improved_grid(const Problem& problem, CellDraft draft, const GridShape& shape,
                    Nanoseconds bound, std::int64_t work) {
   std::vector<RankRange> ranks;
   std::vector<std::size_t> line_of;
@@ -400,9 +421,9 @@ Grid improved_grid(const Problem& problem, const CellDraft& draft, const GridSha
   }
   const CellItems cells(problem, std::move(ranks));
   GridSearch search(problem, cells, shape, std::move(line_of));
-  search.fill(draft);
+  search.exchange_with(draft);
   search.improve(bound, work);
-  return search.grid();
+  return search.take_grid();
 }
 
 }  // namespace isochron

@@ -28,7 +28,7 @@ struct Grid {
                                             Nanoseconds bound, std::int64_t work);
 
 // Moves, exchanges and reorders in the same way from what is in the bins of a draft.
-[[nodiscard]] Grid improved_grid(const Problem& problem, const CellDraft& draft,
-                                 const GridShape& shape, Nanoseconds bound, std::int64_t work);
+[[nodiscard]] Grid improved_grid(const Problem& problem, CellDraft draft, const GridShape& shape,
+                                 Nanoseconds bound, std::int64_t work);
 
 }  // namespace isochron

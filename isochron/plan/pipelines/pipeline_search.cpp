@@ -26,6 +26,7 @@
 #include "isochron/plan/pipelines/pipeline_grid.h"
 #include "isochron/plan/pipelines/reorder.h"
 #include "isochron/plan/pipelines/scout.h"
+#include "isochron/plan/pipelines/shaped_slots.h"
 #include "isochron/plan/pipelines/slot_heights.h"
 #include "isochron/plan/plan_slots.h"
 #include "isochron/plan/slots/slot_packer.h"
@@ -38,13 +39,13 @@ namespace isochron {
 
 namespace {
 
-// Whether looking at everything would take more than about a hundredth of the step, and nobody asks
-// for more effort.
-bool is_hasty(const Problem& problem, Nanoseconds bound, std::int64_t work) {
-  if (work > 2 * default_effort(problem)) return false;
+// How many times a look at everything is about a hundredth of the step; no matter where somebody
+// asks for more effort.
+double looks_worth(const Problem& problem, Nanoseconds bound, std::int64_t work) {
+  if (work > 2 * default_effort(problem)) return std::numeric_limits<double>::infinity();
   constexpr double to_begin = 2e6;
-  constexpr double for_an_item = 20e3;
-  return static_cast<double>(bound) < 100 * (to_begin + for_an_item * problem.num_items());
+  const double for_an_item = problem.options().sync == Sync::microbatch ? 25e3 : 20e3;
+  return static_cast<double>(bound) / 100 / (to_begin + for_an_item * problem.num_items());
 }
 
 std::int32_t narrowest_in(const DraftSlots& slots) {
@@ -67,7 +68,8 @@ class PipelineSearch {
         trial_(plan),
         multiple_(shape_.virtual_ > 1 ? shape_.group : 1),
         is_fixed_(context_mode(problem.options().context).kind == ContextMode::Kind::fixed),
-        is_hasty_(is_hasty(problem, bound, work)),
+        looks_worth_(looks_worth(problem, bound, work)),
+        is_hasty_(looks_worth_ < 1),
         capacity_(problem.capacity()),
         heights_(shape_, problem.options().pass, problem.model().forward_share),
         has_start_(!start.empty()),
@@ -157,7 +159,7 @@ class PipelineSearch {
     auto cells = search_cells(problem_, room_, heights_, capacity_, bound_, guess);
     if (!cells && guess) cells = search_cells(problem_, room_, heights_, capacity_, bound_);
     if (!cells) return;
-    Grid grid = improved_grid(problem_, cells->draft,
+    Grid grid = improved_grid(problem_, std::move(cells->draft),
                               {.num_slots = cells->found.num_slots, .capacity = capacity_}, bound_,
                               num_operations());
     consider(std::move(grid));
@@ -219,10 +221,11 @@ class PipelineSearch {
   }
 
   void consider_kept_cells(const std::vector<BundleCell>& cells, std::int32_t num_slots) {
-    const auto draft = fill_kept_cells(problem_, cells, heights_.of(num_slots), capacity_);
+    auto draft = fill_kept_cells(problem_, cells, heights_.of(num_slots), capacity_);
     if (!draft) return;
-    Grid grid = improved_grid(problem_, *draft, {.num_slots = num_slots, .capacity = capacity_},
-                              bound_, num_operations() / 4);
+    Grid grid =
+        improved_grid(problem_, *std::move(draft), {.num_slots = num_slots, .capacity = capacity_},
+                      bound_, num_operations() / 4);
     std::erase_if(grid.slots, [](const auto& slot) { return slot.empty(); });
     consider(equalized(std::move(grid.slots)), false);
   }
@@ -242,6 +245,7 @@ class PipelineSearch {
       consider(equalized(search_kept_slots(problem_, 0, work_)), true);
       return;
     }
+    if (is_paced() && !problem_.has_speeds() && consider_shaped()) return;
     // A rough time that is too long to become the best when the slots are made properly. Packing
     // saves more where groups wait for all others.
     if (is_hasty_ && has_sample_ && is_good(best_rough_)) return;
@@ -259,6 +263,22 @@ class PipelineSearch {
       if (time >= far) break;
       consider(equalized(packer.pack(limit, base, PackCare::proper).slots), true);
     }
+  }
+
+  // Slots as long as suits the pipeline, and, where the step is worth it, such that waste least.
+  // Whether other slots of several sizes are not needed.
+  bool consider_shaped() {
+    ShapedSlots shaped(problem_, room_, heights_);
+    const bool is_better = consider_found(shaped.search(bound_, best_time()));
+    constexpr double to_pack = 2.5;
+    if (looks_worth_ < to_pack) return is_better && is_hasty_;
+    DraftSlots tight = search_slots(problem_, 0, work_).slots;
+    consider_found(shaped.with_ends(tight));
+    consider_found(std::move(tight));
+    return true;
+  }
+  bool consider_found(DraftSlots slots) {
+    return !slots.empty() && consider(equalized(std::move(slots)), true);
   }
 
   DraftSlots equalized(DraftSlots slots) const {
@@ -356,11 +376,12 @@ class PipelineSearch {
   StepPlan trial_;
   std::int32_t multiple_;
   bool is_fixed_;
+  double looks_worth_;
   bool is_hasty_;
   bool has_sample_ = false;
   Tokens capacity_;  // of a rank, for micro-batches of several items
   SlotHeights heights_;
-  bool has_start_;  // which is all that aligned groups get
+  bool has_start_;                           // which is all that aligned groups get
   std::int32_t best_size_;                   // of grids
   Nanoseconds best_rough_ = max_total_cost;  // as the scout counts
   DraftSlots best_;

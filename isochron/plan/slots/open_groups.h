@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <set>
 #include <utility>
 #include <vector>
@@ -14,11 +15,14 @@ namespace isochron {
 // those, what there is less of.
 class OpenGroups {
  public:
-  explicit OpenGroups(const SlotItems& items) : items_(items), by_room_(items.num_places()) {}
+  explicit OpenGroups(const SlotItems& items)
+      : items_(items), by_room_(items.num_places()), most_room_(items.num_places(), none) {}
 
   void add(const PackedGroup& group, Nanoseconds time_left, std::int32_t id) {
     Rooms& groups = by_room_[static_cast<std::size_t>(group.place)];
     const std::pair entry(room_of(group, time_left), id);
+    Nanoseconds& most = most_room_[static_cast<std::size_t>(group.place)];
+    most = std::max(most, entry.first);
     if (spare_.empty()) {
       groups.insert(entry);
       return;
@@ -40,7 +44,7 @@ class OpenGroups {
 
   // Whether a group of this size has room enough by what is kept of it.
   [[nodiscard]] bool may_take(std::size_t place, ItemId item) const {
-    return has_any(place) && by_room_[place].rbegin()->first >= needs_of(place, item);
+    return most_room_[place] != none && most_room_[place] >= items_.known(place, item).needs;
   }
 
   // The group of this size with the least room that takes the item, removed; -1 if there is none.
@@ -51,10 +55,8 @@ class OpenGroups {
     const Problem& problem = items_.problem();
     const std::int32_t size = problem.sizes()[place];
     const std::int32_t max_sequences = problem.options().max_sequences;
-    const Tokens tokens = items_.tokens(place, item);
-    const Nanoseconds time = items_.cost(place, item);
-    const Nanoseconds needs = needs_of(place, item);
-    if (groups.rbegin()->first < needs) return -1;
+    const auto [time, tokens, needs] = items_.known(place, item);
+    if (most_room_[place] < needs) return -1;
     constexpr int max_tries = 16;
     int tries = 0;
     for (auto it = groups.lower_bound({needs, -1}); it != groups.end() && tries < max_tries;
@@ -67,6 +69,7 @@ class OpenGroups {
       }
       const std::int32_t id = it->second;
       spare_ = groups.extract(it);
+      most_room_[place] = groups.empty() ? none : groups.rbegin()->first;
       return id;
     }
     return -1;
@@ -75,13 +78,7 @@ class OpenGroups {
  private:
   using Rooms = std::set<std::pair<Nanoseconds, std::int32_t>>;
 
-  // The room that an item needs at least.
-  [[nodiscard]] Nanoseconds needs_of(std::size_t place, ItemId item) const {
-    const double tokens = static_cast<double>(items_.tokens(place, item));
-    const std::int32_t size = items_.problem().sizes()[place];
-    return std::min(items_.cost(place, item),
-                    static_cast<Nanoseconds>(tokens / size * items_.lightest()));
-  }
+  static constexpr Nanoseconds none = std::numeric_limits<Nanoseconds>::min();
 
   [[nodiscard]] Nanoseconds room_of(const PackedGroup& group, Nanoseconds time_left) const {
     const Tokens left = items_.problem().capacity() * group.size - group.tokens;
@@ -91,7 +88,8 @@ class OpenGroups {
 
   const SlotItems& items_;
   std::vector<Rooms> by_room_;
-  Rooms::node_type spare_;  // of the group that was taken last, for the next one
+  std::vector<Nanoseconds> most_room_;  // of each size; none: there is no group
+  Rooms::node_type spare_;              // of the group that was taken last, for the next one
 };
 
 }  // namespace isochron

@@ -45,8 +45,8 @@ SlotItems::SlotItems(const Problem& problem, std::int32_t block)
       while (!problem.item_fits(sizes[place], item)) ++place;
     }
     smallest_[i] = static_cast<std::int32_t>(place);
-    const double area = static_cast<double>(cost(place, item)) * sizes[place];
-    const auto item_tokens = static_cast<double>(tokens(place, item));
+    const double area = static_cast<double>(problem.cost(prices_[place], item)) * sizes[place];
+    const auto item_tokens = static_cast<double>(problem.tokens(sizes[place], item));
     least_area_[i] = area;
     total_area_ += area;
     total_tokens_ += item_tokens;
@@ -61,8 +61,12 @@ bool SlotItems::fits(std::size_t place, ItemId item) const {
 
 SlotItems::Known SlotItems::find(std::size_t place, std::int32_t position) const {
   const ItemId item = dearest_[static_cast<std::size_t>(position)];
-  return {.cost = problem_.cost(prices_[place], item),
-          .tokens = problem_.tokens(problem_.sizes()[place], item)};
+  const std::int32_t size = problem_.sizes()[place];
+  const Nanoseconds cost = problem_.cost(prices_[place], item);
+  const Tokens tokens = problem_.tokens(size, item);
+  const double of_tokens = static_cast<double>(tokens) / size * lightest_;
+  return {
+      .cost = cost, .tokens = tokens, .needs = std::min(cost, static_cast<Nanoseconds>(of_tokens))};
 }
 
 std::size_t SlotItems::smallest_from(std::size_t base, ItemId item) const {
@@ -107,9 +111,10 @@ PackedGroup SlotItems::group_at(std::size_t place) const {
 }
 
 void SlotItems::put(PackedGroup& group, ItemId item) const {
+  const Known& of_item = known(static_cast<std::size_t>(group.place), item);
   group.items.push_back(item);
-  group.time += cost(static_cast<std::size_t>(group.place), item);
-  group.tokens += tokens(static_cast<std::size_t>(group.place), item);
+  group.time += of_item.cost;
+  group.tokens += of_item.tokens;
   group.num_sequences += problem_.num_sequences(item);
 }
 

@@ -35,6 +35,7 @@ class SlotItems {
   struct Known {
     Nanoseconds cost = -1;  // -1: not known
     Tokens tokens = 0;      // padded
+    Nanoseconds needs = 0;  // its cost, or what its tokens cost at least if that is less
   };
 
   // All items on groups of one size, by their position in dearest().
@@ -83,6 +84,14 @@ class SlotItems {
     if (known.size() < dearest_.size()) known.resize(dearest_.size());
     return {*this, place, known.data()};
   }
+  // Asked so often that it is kept close by. Of wide groups the dearest alone are asked for.
+  [[nodiscard]] const Known& known(std::size_t place, ItemId item) const {
+    const auto at = static_cast<std::size_t>(position(item));
+    std::vector<Known>& row = known_[place];
+    if (row.size() <= at) row.resize(std::min(dearest_.size(), std::max(2 * at + 1, min_row)));
+    if (row[at].cost < 0) row[at] = find(place, position(item));
+    return row[at];
+  }
   [[nodiscard]] Nanoseconds cost(std::size_t place, ItemId item) const {
     return known(place, item).cost;
   }
@@ -113,15 +122,6 @@ class SlotItems {
 
  private:
   [[nodiscard]] Known find(std::size_t place, std::int32_t position) const;
-
-  // Asked so often that it is kept close by. Of wide groups the dearest alone are asked for.
-  [[nodiscard]] const Known& known(std::size_t place, ItemId item) const {
-    const auto at = static_cast<std::size_t>(position(item));
-    std::vector<Known>& row = known_[place];
-    if (row.size() <= at) row.resize(std::min(dearest_.size(), std::max(2 * at + 1, min_row)));
-    if (row[at].cost < 0) row[at] = find(place, position(item));
-    return row[at];
-  }
 
   const Problem& problem_;
   std::int32_t block_;           // 0: none

@@ -97,6 +97,24 @@ std::vector<PackedSlot> TightSlots::finished(const TightStart& start, const Tigh
   return slots;
 }
 
+TightStart TightSlots::of_lengths(const std::vector<ItemId>& items,
+                                  std::span<const Nanoseconds> lengths, const TightRecipe& recipe,
+                                  std::int64_t& work) const {
+  State state = begin(items, recipe.base);
+  TightStart result;
+  double left = 0;
+  for (const Nanoseconds length : lengths) left += static_cast<double>(length);
+  for (const Nanoseconds length : lengths) {
+    if (state.longest.empty() || state.area > left * problem_.num_ranks()) break;
+    Trial trial = try_slot(state, recipe, length, work);
+    left -= static_cast<double>(length);
+    remove(trial, recipe.base, state);
+    result.slots.push_back(std::move(trial.slot));
+  }
+  result.rest = state.pool.left();
+  return result;
+}
+
 double TightSlots::share_of(const Trial& trial) const {
   return trial.useful / (problem_.num_ranks() * static_cast<double>(trial.slot.time));
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "isochron/plan/slots/slot_builder.h"
@@ -44,6 +45,12 @@ class TightSlots {
                                                 std::int64_t& work) const;
   [[nodiscard]] std::vector<PackedSlot> finished(const TightStart& start, const TightRecipe& recipe,
                                                  std::int64_t& work) const;
+
+  // Slots of these lengths, none longer than the one before it, each with the longest item that is
+  // left even if that takes longer. They end when nothing is left, or more than finds a place.
+  [[nodiscard]] TightStart of_lengths(const std::vector<ItemId>& items,
+                                      std::span<const Nanoseconds> lengths,
+                                      const TightRecipe& recipe, std::int64_t& work) const;
 
  private:
   struct Entry {  // an item on a group of some size
