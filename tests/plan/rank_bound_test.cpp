@@ -176,6 +176,21 @@ TEST(ContentPrices, NoPriceMovesFurtherThanItMay) {
   EXPECT_GT(after[2], before[2]);  // nothing keeps it down
 }
 
+// Far above 1 at first: it need not fall in many small steps, but the other rises in small ones.
+TEST(ContentPrices, WhatIsWorthTooMuchFallsAtOnce) {
+  ContentList contents;
+  contents.add(std::vector<ContentPart>{{.bundle = 0}, {.bundle = 1}}, 0);
+  contents.add(std::vector<ContentPart>{{.bundle = 2}}, 0);
+  ContentPrices pool(3);
+  pool.add(contents);
+  const std::vector<double> before = {0.54, 0.5, 0.99};
+  const std::vector<double> after = pool.improved(before, 0.001, 50);
+  EXPECT_LT(after[0] + after[1], 1.01);
+  EXPECT_GE(after[0], before[0] - 0.03 - 1e-6);
+  EXPECT_GE(after[1], before[1] - 0.03 - 1e-6);
+  EXPECT_NEAR(after[2], before[2], 0.001 + 1e-6);
+}
+
 // 3 bundles that a rank runs in 20 each: 2 ranks take 40, whatever the mean.
 TEST(RankBound, TwoOfThreeShareARankOfTwo) {
   const Drawn drawn = plain_bundles({{10, 10}, {10, 10}, {10, 10}});

@@ -75,7 +75,7 @@ void ContentPrices::forget_cheap(std::span<const double> prices, double reach) {
 
 std::vector<double> ContentPrices::improved(std::span<const double> prices, double reach,
                                             int num_steps) {
-  constexpr float pace = 0.03F;  // how far prices move for a use: they move little
+  const float pace = 7 * static_cast<float>(reach);  // how far a price moves for a use
   std::vector<float> use_step(size());
   std::vector<float> price_step(num_bundles_, 0);
   for (std::size_t i = 0; i < size(); ++i) {
@@ -92,11 +92,20 @@ std::vector<double> ContentPrices::improved(std::span<const double> prices, doub
     float low = 0;
     float high = 0;
   };
+  // A share of what contents are worth too much, and some more for those that stay up.
+  std::vector<double> fall(num_bundles_, reach);
+  for (std::size_t i = 0; i < size(); ++i) {
+    double excess = -1;
+    for (const Part& part : parts(i))
+      excess += static_cast<double>(part.part) * prices[part.bundle];
+    const double share = 1.5 * excess / static_cast<double>(parts(i).size());
+    for (const Part& part : parts(i)) fall[part.bundle] = std::max(fall[part.bundle], share);
+  }
   std::vector<Moving> state(num_bundles_);
   for (std::size_t b = 0; b < num_bundles_; ++b) {
     price_step[b] = pace / std::max(1.0F, price_step[b]);
     state[b].now = state[b].ahead = static_cast<float>(prices[b]);
-    state[b].low = static_cast<float>(std::max(0.0, prices[b] - reach));
+    state[b].low = static_cast<float>(std::max(0.0, prices[b] - fall[b]));
     state[b].high = static_cast<float>(prices[b] + reach);
   }
   std::vector<double> best(prices.begin(), prices.end());
@@ -129,7 +138,7 @@ std::vector<double> ContentPrices::improved(std::span<const double> prices, doub
       price.now = next;
     }
   }
-  work_ += static_cast<std::int64_t>(2 * parts_.size()) * num_steps;
+  work_ += static_cast<std::int64_t>(2 * parts_.size()) * (num_steps + 1);
   return best;
 }
 

@@ -20,8 +20,10 @@ class ContentPrices {
   // keeps prices down at the moment.
   void forget_cheap(std::span<const double> prices, double reach);
 
-  // Prices within `reach` of these, none below 0, whose sum is large beside the worth of the
-  // dearest content that is known: `num_steps` of a method that goes on from where it ended last.
+  // Prices whose sum is large beside the worth of the dearest content that is known: `num_steps` of
+  // a method that goes on from where it ended last. None is below 0, none rises by more than
+  // `reach`, since contents that are not known yet get dearer; one falls further only if a content
+  // with its bundle is worth more than 1, and not by more than 1.5 times that.
   [[nodiscard]] std::vector<double> improved(std::span<const double> prices, double reach,
                                              int num_steps);
 

@@ -24,8 +24,7 @@ namespace {
 constexpr double infinite = std::numeric_limits<double>::infinity();
 // A price of 1 is the mean worth of what a rank runs.
 constexpr double unit = 1 << 21;          // of whole numbers that it is counted in
-constexpr double first_reach = 0.003;     // of a price in one go
-constexpr double next_reach = 0.002;      // once prices have found their places
+constexpr double max_reach = 0.001;       // of a price in one go, upwards
 constexpr double first_distance = 0.003;  // contents that are looked up are worth so little less
 constexpr double next_distance = 0.001;
 // Holes are seldom more, however far the step is that is known.
@@ -48,8 +47,8 @@ class RankBound {
   Nanoseconds raised() {
     constexpr int max_rounds = 60;
     constexpr int max_tries = 5;
-    constexpr int num_steps = 30;
-    aim(std::min(0.45 * gap(), max_first_rise * static_cast<double>(low_)));
+    constexpr int num_steps = 20;
+    aim(std::min(0.4 * gap(), max_first_rise * static_cast<double>(low_)));
     prices_ = first_prices();
     int num_tries = 0;
     for (int round = 0; round < max_rounds && low_ < high_ && work() < max_work_; ++round) {
@@ -60,7 +59,7 @@ class RankBound {
         // As much later as the dearest content leaves room, and a little more.
         aim(std::min(0.1 * gap(), max_next_rise * static_cast<double>(low_)) +
             (1 - dearest_) * static_cast<double>(target_));
-        reach_ = next_reach;
+        reach_ = max_reach;
         num_tries = 0;
         // The prices are right for more than is asked: what is new is looked up first.
         continue;
@@ -73,7 +72,7 @@ class RankBound {
       }
       if (++num_tries == max_tries) {
         aim(0.6 * static_cast<double>(target_ - low_));
-        reach_ = next_reach;
+        reach_ = max_reach;
         num_tries = 0;
       }
       pool_.forget_cheap(best_, reach_);
@@ -183,7 +182,7 @@ class RankBound {
   std::vector<double> prices_;
   std::vector<double> best_;         // of those that were tried for the target
   double least_dearest_ = infinite;  // with them
-  double reach_ = first_reach;
+  double reach_ = max_reach;
   double distance_ = first_distance;
   // Of the last look:
   double dearest_ = 0;  // content, in parts of the mean
