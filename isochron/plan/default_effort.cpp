@@ -2,19 +2,16 @@
 
 #include <algorithm>
 
+#include "isochron/plan/least_areas.h"
+
 namespace isochron {
 
 namespace {
 
 // What a step of pipelines takes about, if nothing waits.
 double pipeline_time(const Problem& problem) {
-  double area = 0;
-  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
-    const std::int32_t size = problem.sizes()[problem.smallest_place(bundle)];
-    area += static_cast<double>(problem.least_cost(size, bundle)) * size;
-  }
   const double share = problem.options().pass == Pass::train ? 1 : problem.model().forward_share;
-  return area * share / problem.num_ranks() / problem.topology().pipeline.stages;
+  return narrow_area(problem) * share / problem.num_ranks() / problem.topology().pipeline.stages;
 }
 
 }  // namespace

@@ -13,14 +13,20 @@ namespace isochron {
 
 namespace {
 
-// Items that may leave a micro-batch which holds several, by what they cost on a cell.
+// Items that may leave a micro-batch which holds several, by what they cost on a cell. Those of a
+// cell, and all of them, are listed when they are asked for.
 class Movable {
  public:
-  Movable(const Problem& problem, DraftSlots& slots) : problem_(problem), slots_(slots) {
+  Movable(const Problem& problem, DraftSlots& slots)
+      : problem_(problem),
+        slots_(slots),
+        groups_at_(static_cast<std::size_t>(problem.num_ranks())) {
+    const std::int32_t size = problem.sizes().front();
     for (std::size_t s = 0; s < slots.size(); ++s) {
       for (std::size_t g = 0; g < slots[s].size(); ++g) {
-        if (slots[s][g].items.size() < 2) continue;
-        for (const ItemId item : slots[s][g].items) offer(s, g, item);
+        const DraftGroup& group = slots[s][g];
+        if (group.ranks.size != size || group.items.size() < 2) continue;
+        groups_at_[static_cast<std::size_t>(group.ranks.first)].push_back({s, g});
       }
     }
   }
@@ -32,14 +38,11 @@ class Movable {
   std::optional<ItemId> take(RankRange cell, Nanoseconds limit) {
     const bool is_kept = problem_.options().keep_groups == KeepGroups::rank;
     if (is_kept || problem_.options().sync == Sync::step) {
-      const auto own = of_cell_.find(cell.first);
-      if (own != of_cell_.end()) {
-        if (const auto item = take(own->second, limit)) return item;
-      }
+      if (const auto item = take(offers_of(cell.first), limit)) return item;
       if (is_kept) return std::nullopt;
       limit = 0;
     }
-    return take(all_, limit);
+    return take(all_offers(), limit);
   }
 
  private:
@@ -61,20 +64,40 @@ class Movable {
     return std::nullopt;
   }
 
-  void offer(std::size_t s, std::size_t g, ItemId item) {
+  void offer(std::size_t s, std::size_t g, Offers& offers) const {
     const std::int32_t size = problem_.sizes().front();
-    if (!problem_.item_fits(size, item)) return;
-    const Nanoseconds cost = problem_.item_cost(problem_.cheapest_price(size), item);
-    all_.emplace(cost, item, s, g);
-    if (slots_[s][g].ranks.size == size) {
-      of_cell_[slots_[s][g].ranks.first].emplace(cost, item, s, g);
+    for (const ItemId item : slots_[s][g].items) {
+      if (!problem_.item_fits(size, item)) continue;
+      offers.emplace(problem_.item_cost(problem_.cheapest_price(size), item), item, s, g);
     }
+  }
+
+  Offers& offers_of(std::int64_t first) {
+    const auto [own, is_new] = of_cell_.try_emplace(first);
+    if (is_new) {
+      for (const auto& [s, g] : groups_at_[static_cast<std::size_t>(first)]) {
+        offer(s, g, own->second);
+      }
+    }
+    return own->second;
+  }
+
+  Offers& all_offers() {
+    if (all_) return *all_;
+    all_.emplace();
+    for (std::size_t s = 0; s < slots_.size(); ++s) {
+      for (std::size_t g = 0; g < slots_[s].size(); ++g) {
+        if (slots_[s][g].items.size() > 1) offer(s, g, *all_);
+      }
+    }
+    return *all_;
   }
 
   const Problem& problem_;
   DraftSlots& slots_;
-  Offers all_;
-  std::map<std::int64_t, Offers> of_cell_;  // by the first rank
+  std::vector<std::vector<std::pair<std::size_t, std::size_t>>> groups_at_;  // slot, group
+  std::map<std::int64_t, Offers> of_cell_;                                   // by the first rank
+  std::optional<Offers> all_;
 };
 
 // Runs a group for so long once its last member is free.

@@ -40,4 +40,13 @@ bool LeastAreas::exceed(std::int32_t size, Nanoseconds time) const {
   return area >= limit;
 }
 
+double narrow_area(const Problem& problem) {
+  double area = 0;
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    const std::int32_t size = problem.sizes()[problem.smallest_place(bundle)];
+    area += static_cast<double>(problem.least_cost(size, bundle)) * size;
+  }
+  return area;
+}
+
 }  // namespace isochron

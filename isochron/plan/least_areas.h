@@ -21,4 +21,7 @@ class LeastAreas {
   double sum_ = 0;
 };
 
+// The same, each bundle on the smallest groups that hold it, where that is enough.
+[[nodiscard]] double narrow_area(const Problem& problem);
+
 }  // namespace isochron

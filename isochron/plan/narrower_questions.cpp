@@ -128,8 +128,8 @@ std::vector<NarrowerQuestion> narrower_questions(const Problem& problem) {
     add({.problem = with_single_sequences(problem)});
   }
   // Where groups have any size and ranks their own counts, the bound does not see what they share:
-  // that the answer is far from it says little.
-  const bool is_loose = !problem.is_aligned() && options.counts == Counts::free;
+  // that the answer is far from it says little. In pipelines aligned groups have asked.
+  const bool is_loose = !problem.is_aligned() && (options.counts == Counts::free || has_stages);
   if (options.keep_groups == KeepGroups::rank && !is_loose) add(with_whole_bundles(problem));
   if (has_stages && options.pass == Pass::forward && (is_sparse || problem.has_speeds())) {
     add({.problem = with_training(problem)});

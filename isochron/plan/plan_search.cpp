@@ -254,6 +254,7 @@ DraftSlots search_stages(const StepPlan& plan, const Problem& problem, std::int6
                          Nanoseconds& bound) {
   DraftSlots start = search_aligned_stages(plan, problem, effort);
   const RankRoom room = rank_room_of(problem);
+  if (bound > 0) return search_pipeline(problem, plan, room, bound, effort, std::move(start));
   if (!has_nested_bundles(problem)) {
     bound = pipeline_bound(problem, room);
     return search_pipeline(problem, plan, room, bound, effort, std::move(start));

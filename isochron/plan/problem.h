@@ -121,6 +121,7 @@ class Problem {
   // Padded tokens of an item on a group of `size`; an item that stands alone takes all there is.
   [[nodiscard]] Tokens tokens(std::int32_t size, ItemId item) const;
   [[nodiscard]] std::int32_t num_sequences(ItemId item) const {
+    if (!lengths_of_items_.empty()) return 1;
     return static_cast<std::int32_t>(work_.items[static_cast<std::size_t>(item)].size());
   }
   // Whether a group of `size` may hold the bundle: each of its items keeps the capacity by itself.

@@ -103,33 +103,35 @@ class SecondLook {
   // What may be lost is worth looking for.
   bool is_far() { return !is_beaten(bound_ + bound_ / 32); }
 
-  // What the search finds of another question, and its bound.
-  std::pair<DraftSlots, Nanoseconds> answer(const Problem& question, std::int64_t effort) const {
+  // What the search finds of another question; becomes its bound.
+  DraftSlots answer(const Problem& question, std::int64_t effort, Nanoseconds& bound) const {
     StepPlan same = trial_;
     same.options = question.options();
-    Nanoseconds bound = 0;
-    DraftSlots slots = search_(same, question, effort, bound);
-    return {std::move(slots), bound};
+    return search_(same, question, effort, bound);
   }
 
   // All that the question gets when it is asked for.
   DraftSlots whole_answer(const Problem& question, std::int64_t effort) const {
     StepPlan same = trial_;
     same.options = question.options();
-    auto [slots, bound] = answer(question, effort);
+    Nanoseconds bound = 0;
+    DraftSlots slots = answer(question, effort, bound);
     return second_look(same, question, std::move(slots), bound, effort, search_);
   }
 
-  // How many looks are worth their time: in pipelines a fiftieth of the step, elsewhere less, since
-  // there answers are closer to their bounds.
+  // How many looks are worth their time: in pipelines a hundredth of the step, less or up to twice
+  // as much by what may be lost; elsewhere less, since there answers are closer to their bounds.
   double looks_worth() {
-    const double per_step = is_pipeline_ ? 50 : 200;
+    const auto time = static_cast<double>(least().time);
+    const double lost = time / static_cast<double>(std::max<Nanoseconds>(1, bound_of_pass())) - 1;
+    constexpr double usually_lost = 0.06;
+    const double part = is_pipeline_ ? 0.01 * std::min(2.0, lost / usually_lost) : 0.005;
     const double to_begin = is_pipeline_ ? 2e6 : 1e5;
     const bool is_kept = problem_.options().keep_groups == KeepGroups::rank;
     const double for_an_item = is_pipeline_ ? 20e3 : is_kept ? 6e3 : 1.8e3;
-    return static_cast<double>(least().time) / per_step /
-           (to_begin + for_an_item * problem_.num_items());
+    return part * time / (to_begin + for_an_item * problem_.num_items());
   }
+  Nanoseconds bound_of_pass() const { return pass_bound(problem_, bound_); }
 
   void search_static_sizes() {
     const bool is_synced = problem_.options().sync == Sync::microbatch;
@@ -185,7 +187,8 @@ class SecondLook {
                                 : question.parts.empty() ? effort_ / 8
                                                          : effort_ / 4;
       const std::int64_t rough = std::max(part, std::min(effort_, to_begin));
-      consider(question.answer(problem_, answer(*question.problem, rough).first));
+      Nanoseconds bound = bound_;  // what answers that question answers this one
+      consider(question.answer(problem_, answer(*question.problem, rough, bound)));
     }
   }
 

@@ -9,8 +9,8 @@
 
 namespace isochron {
 
-// Slots of a question, and the bound that was found with them. Of the plan only the question is
-// read.
+// Slots of a question, and the bound that was found with them, for which one that holds, or 0, may
+// save the time. Of the plan only the question is read.
 using SlotsOf = std::function<DraftSlots(const StepPlan& plan, const Problem& problem,
                                          std::int64_t effort, Nanoseconds& bound)>;
 

@@ -1,18 +1,8 @@
 #include "isochron/simulate/chunk_cost.h"
 
-#include <algorithm>
 #include <cmath>
 
-#include "isochron/core/round.h"
-
 namespace isochron {
-
-PassCost split_cost(Nanoseconds cost, double forward_share) {
-  // Above 2^53 the product may round to more than the cost.
-  const Nanoseconds forward =
-      std::min<Nanoseconds>(cost, rounded(forward_share * static_cast<double>(cost)));
-  return {.forward = forward, .backward = cost - forward};
-}
 
 Nanoseconds chunk_cost(const PipelineShape& shape, Nanoseconds cost, std::int32_t chunk) {
   const std::int32_t num_chunks = shape.num_chunks();
@@ -45,6 +35,11 @@ void ChunkCosts::add(const PassCost& cost) {
 }
 
 void ChunkCosts::set(std::size_t row, const PassCost& cost) {
+  if (width_ == 2) {
+    table_[2 * row] = chunk_cost(shape_, cost.forward, 0);
+    table_[2 * row + 1] = chunk_cost(shape_, cost.backward, 0);
+    return;
+  }
   const auto num_columns = static_cast<std::int32_t>(width_ / 2);
   Nanoseconds* place = table_.data() + row * width_;
   for (const Nanoseconds part : {cost.forward, cost.backward}) {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
+#include "isochron/core/round.h"
 #include "isochron/step/plan_options.h"
 #include "isochron/step/topology.h"
 
@@ -17,7 +19,12 @@ struct PassCost {
 };
 
 // The forward part of a cost is llround(forward_share * cost), the backward part what is left.
-[[nodiscard]] PassCost split_cost(Nanoseconds cost, double forward_share);
+[[nodiscard]] inline PassCost split_cost(Nanoseconds cost, double forward_share) {
+  // Above 2^53 the product may round to more than the cost.
+  const Nanoseconds forward =
+      std::min<Nanoseconds>(cost, rounded(forward_share * static_cast<double>(cost)));
+  return {.forward = forward, .backward = cost - forward};
+}
 
 // What a chunk takes of a cost: an equal part or its share, rounded up; all of it if there is but
 // one chunk.

@@ -127,6 +127,7 @@ Nanoseconds slots_bound(const StepPlayer& player) {
     }
     return order_bound(costs, player.shape(), player.pass());
   }
+  PipelineTime time(player.shape(), player.num_slots(), player.pass());
   Nanoseconds bound = 0;
   for (std::int32_t rank = 0; rank < player.num_ranks(); ++rank) {
     costs.clear();
@@ -134,6 +135,9 @@ Nanoseconds slots_bound(const StepPlayer& player) {
       const PlayedGroup* group = player.find_group(rank, slot);
       if (group != nullptr) costs.push_back(group->cost);
     }
+    // A rank that is done before that in some order has no higher bound.
+    const bool is_everywhere = std::ssize(costs) == player.num_slots();
+    if (is_everywhere && time.makespan(costs) <= bound) continue;
     bound = std::max(bound, quick_order_bound(costs, player.shape(), player.pass()));
   }
   return bound;

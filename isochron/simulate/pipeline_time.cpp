@@ -118,11 +118,12 @@ Nanoseconds PipelineTime::makespan(std::span<const PassCost> cost_of_slot) {
 }
 
 Nanoseconds PipelineTime::makespan(const ChunkCosts& costs, std::span<const std::int32_t> order) {
-  cost_of_slot_.clear();
+  cost_of_slot_.resize(order.size() * costs.width());
+  Nanoseconds* place = cost_of_slot_.data();
   double sum = 0;
   for (const std::int32_t item : order) {
     const auto row = costs.row(static_cast<std::size_t>(item));
-    cost_of_slot_.insert(cost_of_slot_.end(), row.begin(), row.end());
+    for (const Nanoseconds cost : row) *place++ = cost;
     sum += static_cast<double>(row.front()) + static_cast<double>(row.back());
   }
   if (identity_.empty()) return 0;

@@ -50,11 +50,13 @@ const CellBuilder::Table& CellBuilder::table_of(PriceId price) {
   table.price = price;
   table.size = problem_.price(price).size;
   table.fixed = static_cast<double>(problem_.price(price).fixed);
+  table.items.reserve(order_.size());
   for (const ItemId item : order_) {
     const bool fits = problem_.item_fits(table.size, item);
-    table.costs.push_back(fits ? static_cast<double>(problem_.item_cost(price, item)) : infinite);
-    table.tokens.push_back(fits ? problem_.tokens(table.size, item)
-                                : std::numeric_limits<Tokens>::max() / 2);
+    table.items.push_back(
+        {.cost = fits ? static_cast<double>(problem_.item_cost(price, item)) : infinite,
+         .tokens =
+             fits ? problem_.tokens(table.size, item) : std::numeric_limits<Tokens>::max() / 2});
   }
   return table;
 }
@@ -148,7 +150,7 @@ const CellBuilder::Heights& CellBuilder::heights_for(double lead, double shortes
 std::size_t CellBuilder::find_fitting(const Table& table, std::size_t place, double time,
                                       Tokens tokens, std::int32_t sequences) {
   const auto is_too_large = [&](std::size_t other) {
-    return table.costs[other] > time || table.tokens[other] > tokens;
+    return table.items[other].cost > time || table.items[other].tokens > tokens;
   };
   place = next_left(place);
   while (smallest_ > place && next_left(smallest_ - 1) != smallest_ - 1) --smallest_;
@@ -173,7 +175,7 @@ std::size_t CellBuilder::find_fitting(const Table& table, std::size_t place, dou
   for (int i = 0; i < max_tries; ++i) {
     place = next_left(place);
     if (place == order_.size()) break;
-    if (table.costs[place] <= time && table.tokens[place] <= tokens &&
+    if (table.items[place].cost <= time && table.items[place].tokens <= tokens &&
         problem_.num_sequences(order_[place]) <= sequences) {
       return place;
     }
@@ -200,9 +202,9 @@ double CellBuilder::fill_bin(const Table& table, double height, std::int64_t& nu
     if (is_empty) place = from;
     if (!is_empty) --num_more;
     put(bin, from);
-    cost += table.costs[from];
-    time -= table.costs[from];
-    tokens = std::min(tokens, capacity_ * table.size) - table.tokens[from];
+    cost += table.items[from].cost;
+    time -= table.items[from].cost;
+    tokens = std::min(tokens, capacity_ * table.size) - table.items[from].tokens;
     sequences -= problem_.num_sequences(order_[from]);
   }
   return cost;
@@ -230,8 +232,8 @@ void CellBuilder::add_cell(const Table& table, std::int64_t first, const Heights
     double cost = fill_bin(table, heights.of_slot[slot] * time, num_more, first_bin + slot, place);
     if (built_.placed.size() == first_placed) {
       while (smallest_ > 0 && next_left(smallest_ - 1) != smallest_ - 1) --smallest_;
-      if (smallest_ == 0 || table.costs[smallest_ - 1] == infinite) continue;
-      cost = table.costs[smallest_ - 1];
+      if (smallest_ == 0 || table.items[smallest_ - 1].cost == infinite) continue;
+      cost = table.items[smallest_ - 1].cost;
       put(first_bin + slot, smallest_ - 1);
     }
     count_slot(table, slot, cost);
@@ -241,7 +243,7 @@ void CellBuilder::add_cell(const Table& table, std::int64_t first, const Heights
 // A cell that runs one item in the lowest slot that is long enough for it; the others are closed.
 std::size_t CellBuilder::add_wide_cell(const Table& table, std::int64_t first,
                                        const Heights& heights, std::size_t lead, double time) {
-  const double needed = (table.costs[lead] + table.fixed) / time;
+  const double needed = (table.items[lead].cost + table.fixed) / time;
   std::size_t slot = heights.tallest_first.front();
   for (const std::size_t lower : heights.tallest_first) {
     if (heights.of_slot[lower] < needed) break;
@@ -252,7 +254,7 @@ std::size_t CellBuilder::add_wide_cell(const Table& table, std::int64_t first,
       {.cell = {.ranks = {.first = first, .size = table.size}, .line = num_lines_},
        .is_wide = true,
        .slot = slot});
-  count_slot(table, slot, table.costs[lead]);
+  count_slot(table, slot, table.items[lead].cost);
   return slot;
 }
 
@@ -292,7 +294,7 @@ void CellBuilder::add_cells_beside(const Table& wide, std::int64_t first, const 
           find_fitting(table, 0, limit - table.fixed, problem_.capacity() * size,
                        std::numeric_limits<std::int32_t>::max());
       const double excess = lead < order_.size()
-                                ? std::max(little, table.costs[lead] * size / areas_[lead])
+                                ? std::max(little, table.items[lead].cost * size / areas_[lead])
                                 : infinite;
       if (best != nullptr && excess > least) continue;
       best = &table;
@@ -359,8 +361,8 @@ bool CellBuilder::builds_cells(std::int32_t num_slots, double time) {
     const Table* table =
         find_table(lead, first, std::min(narrowest_size(first), widest), widest, counted, time);
     if (table == nullptr) return false;
-    const double needed = (table->costs[lead] + table->fixed) / time;
-    const double shortest = (table->costs.back() + table->fixed) / time;
+    const double needed = (table->items[lead].cost + table->fixed) / time;
+    const double shortest = (table->items.back().cost + table->fixed) / time;
     const Heights& heights = heights_for(needed, shortest, num_slots);
     if (heights.of_slot.empty()) return false;
     if (needed > tallest(free_heights_) && table->size > problem_.sizes().front()) {

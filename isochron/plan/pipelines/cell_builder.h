@@ -54,12 +54,15 @@ class CellBuilder {
     std::vector<Built> cells;
     std::vector<Placed> placed;
   };
-  struct Table {  // by place in order_, for one price
+  struct Table {  // for one price
+    struct Item {
+      double cost = 0;
+      Tokens tokens = 0;  // more than a cell holds if the item does not fit
+    };
     PriceId price = 0;
     std::int32_t size = 1;
     double fixed = 0;
-    std::vector<double> costs;
-    std::vector<Tokens> tokens;  // more than a cell holds if the item does not fit
+    std::vector<Item> items;  // by place in order_
   };
   struct Heights {
     std::vector<double> of_slot;

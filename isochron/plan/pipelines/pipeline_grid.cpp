@@ -179,6 +179,20 @@ class GridSearch {
     set_slowest(line, slot, most);
     work_ -= static_cast<std::int64_t>(lines_[line].end - lines_[line].first) - 1;
   }
+  // The same after one bin of the slot changed, which took `before`.
+  void find_slowest(std::size_t line, Spot changed, const PassCost& before) {
+    PassCost most = slowest(line, changed.slot);
+    const bool may_fall = before.forward >= most.forward || before.backward >= most.backward;
+    if (may_fall || is_single(line)) {
+      find_slowest(line, changed.slot);
+      return;
+    }
+    const PassCost& now = bin(changed).pass;
+    most.forward = std::max(most.forward, now.forward);
+    most.backward = std::max(most.backward, now.backward);
+    set_slowest(line, changed.slot, most);
+    work_ -= static_cast<std::int64_t>(lines_[line].end - lines_[line].first) - 1;
+  }
   void time_all() {
     times_.resize(lines_.size());
     for (std::size_t line = 0; line < lines_.size(); ++line) {
@@ -327,14 +341,16 @@ class GridSearch {
     const std::size_t line = line_of_[from.cell];
     const std::size_t other_line = line_of_[to.cell];
     const auto exchange = [&](Spot a, ItemId x, Spot b, ItemId y) {
+      const PassCost before_from = bin(from).pass;
+      const PassCost before_to = bin(to).pass;
       remove(bin(a), a.cell, x);
       if (y >= 0) remove(bin(b), b.cell, y);
       put(bin(b), b.cell, x);
       if (y >= 0) put(bin(a), a.cell, y);
       set_pass(a.cell, bin(a));
       set_pass(b.cell, bin(b));
-      find_slowest(line, from.slot);
-      find_slowest(other_line, to.slot);
+      find_slowest(line, from, before_from);
+      find_slowest(other_line, to, before_to);
     };
     const bool is_inside = line == other_line;
     const Nanoseconds sum = is_inside ? sum_of(line, from.slot, to.slot) : 0;

@@ -268,11 +268,9 @@ class PipelineSearch {
   // Slots as long as suits the pipeline, and, where the step is worth it, such that waste least.
   // Whether other slots of several sizes are not needed.
   bool consider_shaped() {
-    constexpr double to_search = 0.6;
-    constexpr double to_pack = 2.5;
-    if (looks_worth_ < to_search) return false;
     ShapedSlots shaped(problem_, room_, heights_);
     const bool is_better = consider_found(shaped.search(bound_, best_time()));
+    constexpr double to_pack = 2.5;
     if (looks_worth_ < to_pack) return is_better && is_hasty_;
     DraftSlots tight = search_slots(problem_, 0, work_).slots;
     consider_found(shaped.with_ends(tight));

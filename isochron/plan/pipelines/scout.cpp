@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "isochron/core/order.h"
+#include "isochron/plan/least_areas.h"
 #include "isochron/plan/pipelines/cell_items.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
 #include "isochron/plan/pipelines/pipeline_grid.h"
@@ -81,13 +82,8 @@ class LongestItem {
 std::unique_ptr<Problem> alike_sample_of(const Problem& problem, const RankRoom& room,
                                          Nanoseconds bound) {
   constexpr double much = 0.02;
-  double area = 0;
-  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
-    const std::int32_t size = problem.sizes()[problem.smallest_place(bundle)];
-    area += static_cast<double>(problem.least_cost(size, bundle)) * size;
-  }
-  const Nanoseconds even =
-      pipeline_bound_of(problem, room, static_cast<Nanoseconds>(area / problem.num_ranks()));
+  const auto mean = static_cast<Nanoseconds>(narrow_area(problem) / problem.num_ranks());
+  const Nanoseconds even = pipeline_bound_of(problem, room, mean);
   if (static_cast<double>(bound) > static_cast<double>(even) * (1 + 2 * much)) return nullptr;
   std::unique_ptr<Problem> sample = sample_of(problem);
   if (sample == nullptr) return nullptr;

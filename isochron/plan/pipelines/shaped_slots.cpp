@@ -117,6 +117,9 @@ std::vector<double> ShapedSlots::heights_for(std::int32_t num_slots, double time
 
 // Keeps the slots if they take less than the best so far.
 bool ShapedSlots::is_found(std::int32_t num_slots, double time) {
+  const SlotRange counted{.least = num_slots, .most = num_slots};
+  const double area = room_.area(time, static_cast<double>(longest_), counted);
+  if (area * problem_.num_ranks() < items_.total_area()) return false;
   const std::vector<double> heights = heights_for(num_slots, time);
   if (heights.empty()) return false;
   std::vector<std::size_t> order(heights.size());
@@ -128,7 +131,7 @@ bool ShapedSlots::is_found(std::int32_t num_slots, double time) {
     lengths.push_back(static_cast<Nanoseconds>(heights[slot] * time));
   }
   std::int64_t work = 0;
-  TightStart packed = tight_.of_lengths(items_.dearest(), lengths, {}, work);
+  TightStart packed = tight_.of_lengths(items_.dearest(), lengths, {.grain = 0}, work);
   if (!packed.rest.empty()) return false;
   std::vector<PackedSlot> slots(heights.size());
   for (std::size_t i = 0; i < packed.slots.size(); ++i) {

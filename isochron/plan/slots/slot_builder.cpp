@@ -256,10 +256,14 @@ void SlotBuilder::spread(std::vector<PackedSlot>& slots, const std::vector<ItemI
   std::vector<Nanoseconds> costs;
   std::vector<Tokens> tokens;
   std::vector<std::int32_t> sequences;
+  costs.reserve(items.size());
+  tokens.reserve(items.size());
+  sequences.reserve(items.size());
   Tokens volume = 0;
   for (const ItemId item : items) {
-    costs.push_back(items_.cost(recipe.base, item));
-    tokens.push_back(items_.tokens(recipe.base, item));
+    const SlotItems::Known& known = items_.known(recipe.base, item);
+    costs.push_back(known.cost);
+    tokens.push_back(known.tokens);
     sequences.push_back(problem_.num_sequences(item));
     volume += tokens.back();
   }
@@ -305,6 +309,9 @@ void SlotBuilder::spread(std::vector<PackedSlot>& slots, const std::vector<ItemI
     }
     if (!bin_of) continue;
     std::vector<PackedGroup> groups(static_cast<std::size_t>(bins), items_.group_at(recipe.base));
+    std::vector<std::size_t> counts(groups.size(), 0);
+    for (const std::int32_t bin : *bin_of) ++counts[static_cast<std::size_t>(bin)];
+    for (std::size_t g = 0; g < groups.size(); ++g) groups[g].items.reserve(counts[g]);
     for (std::size_t i = 0; i < items.size(); ++i) {
       items_.put(groups[static_cast<std::size_t>((*bin_of)[i])], items[i]);
     }

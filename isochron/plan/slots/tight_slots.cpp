@@ -102,9 +102,12 @@ TightStart TightSlots::of_lengths(const std::vector<ItemId>& items,
                                   std::int64_t& work) const {
   State state = begin(items, recipe.base);
   TightStart result;
+  double left = 0;
+  for (const Nanoseconds length : lengths) left += static_cast<double>(length);
   for (const Nanoseconds length : lengths) {
-    if (state.longest.empty()) break;
+    if (state.longest.empty() || state.area > left * problem_.num_ranks()) break;
     Trial trial = try_slot(state, recipe, length, work);
+    left -= static_cast<double>(length);
     remove(trial, recipe.base, state);
     result.slots.push_back(std::move(trial.slot));
   }

@@ -47,7 +47,7 @@ class TightSlots {
                                                  std::int64_t& work) const;
 
   // Slots of these lengths, none longer than the one before it, each with the longest item that is
-  // left even if that takes longer. They end when nothing is left.
+  // left even if that takes longer. They end when nothing is left, or more than finds a place.
   [[nodiscard]] TightStart of_lengths(const std::vector<ItemId>& items,
                                       std::span<const Nanoseconds> lengths,
                                       const TightRecipe& recipe, std::int64_t& work) const;
