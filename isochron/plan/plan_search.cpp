@@ -268,10 +268,17 @@ DraftSlots search_stages(const StepPlan& plan, const Problem& problem, std::int6
     if (problem.is_alone(item)) same.set_alone(item, problem.alone_size());
   }
   const Nanoseconds work = block_bound(same, step_bound(same));
-  bound = std::max(pipeline_bound(problem, room), pipeline_bound_of(problem, room, work));
+  const Nanoseconds low = pipeline_bound_of(problem, room, work);
+  bound = std::max(pipeline_bound(problem, room), low);
   DraftSlots slots = search_pipeline(problem, plan, room, bound, effort, std::move(start));
-  const Nanoseconds high = step_time(same, slots);
-  const Nanoseconds least_work = bundle_bound(same, work, high);
+  const Nanoseconds most_work = step_time(same, slots);
+  const Nanoseconds high = pipeline_bound_of(problem, room, most_work);
+  if (high <= bound) return slots;
+  // The bound rises with the work, about evenly: less than this much more does not raise it.
+  const double part = static_cast<double>(bound - low) / static_cast<double>(high - low);
+  const auto useful =
+      work + static_cast<Nanoseconds>(0.9 * part * static_cast<double>(most_work - work));
+  const Nanoseconds least_work = bundle_bound(same, work, most_work, useful);
   bound = std::max(bound, pipeline_bound_of(problem, room, least_work));
   return slots;
 }

@@ -171,6 +171,7 @@ Drawn many_bundles(std::uint64_t seed) {
 TEST(Bundles, NoPartitionBeatsTheBoundOfCovers) {
   int num_met = 0;
   int num_found = 0;
+  int num_useful = 0;
   for (std::uint64_t seed = 0; seed < num_asked(400); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const Drawn drawn = many_bundles(seed);
@@ -183,12 +184,21 @@ TEST(Bundles, NoPartitionBeatsTheBoundOfCovers) {
     // As if no step were known.
     const Nanoseconds raised = bundle_bound(problem, plain, found->time * 5 / 4);
     EXPECT_LE(raised, found->time);
+    // What is of no use is not looked for; what is of use is found.
+    const Nanoseconds useless = bundle_bound(problem, plain, found->time * 5 / 4, found->time);
+    EXPECT_LE(useless, found->time);
+    EXPECT_LE(useless, raised + raised / 1000);
+    const Nanoseconds useful =
+        bundle_bound(problem, plain, found->time * 5 / 4, plain + (raised - plain) / 2);
+    EXPECT_LE(useful, found->time);
+    num_useful += useful >= raised - raised / 1000 ? 1 : 0;
     num_met += raised == found->time ? 1 : 0;
   }
   RecordProperty("met", num_met);
   if (!is_sampled) {
     EXPECT_GT(num_found, 200);
     EXPECT_GT(num_met, 20);
+    EXPECT_GT(num_useful, num_found * 9 / 10);
   }
 }
 

@@ -58,7 +58,12 @@ class CoverBound {
     for (std::int32_t l = 0; l < table.num_levels(); ++l) fixed_ = std::min(fixed_, table.fixed(l));
   }
 
-  Nanoseconds raised(Nanoseconds low) {
+  Nanoseconds raised(Nanoseconds low, Nanoseconds useful) {
+    if (useful > low) {
+      const Nanoseconds excluded = excluded_by_cover(useful);
+      if (excluded <= useful) return low;
+      low = excluded;
+    }
     // The step at hand may be the best. If not, the rest is halved: what excludes a late target
     // took fewer steps to it than one after the other from below.
     constexpr int max_tries = 6;
@@ -407,7 +412,7 @@ bool has_few_in_a_group(const Problem& problem, const BundleTable& table) {
 
 // By covers of blocks that hold few bundles, the widest that do and are not below a level.
 Nanoseconds cover_bound(const Problem& problem, const BundleTable& table, std::int32_t lowest,
-                        Nanoseconds low, Nanoseconds high) {
+                        Nanoseconds low, Nanoseconds high, Nanoseconds useful) {
   constexpr std::int32_t max_bundles = 64;
   constexpr double most_in_a_block = 3;  // with more of them holes are small
   if (table.num_bundles() > max_bundles) return low;
@@ -419,7 +424,7 @@ Nanoseconds cover_bound(const Problem& problem, const BundleTable& table, std::i
       const double small = part * small_area(table, level, high);
       const std::size_t most = part == 1 ? 6'000 : 2'500;
       const auto sets = find_bundle_sets(table, level, high, small, most);
-      if (sets) return CoverBound(problem, table, level, *sets, small, high).raised(low);
+      if (sets) return CoverBound(problem, table, level, *sets, small, high).raised(low, useful);
     }
   }
   return low;
@@ -427,7 +432,8 @@ Nanoseconds cover_bound(const Problem& problem, const BundleTable& table, std::i
 
 }  // namespace
 
-Nanoseconds bundle_bound(const Problem& problem, Nanoseconds low, Nanoseconds high) {
+Nanoseconds bundle_bound(const Problem& problem, Nanoseconds low, Nanoseconds high,
+                         Nanoseconds useful) {
   const BundleTable table(problem);
   low = std::min(high, std::max(low, slowest_bundle(table)));
   if (low >= high) return low;
@@ -437,7 +443,7 @@ Nanoseconds bundle_bound(const Problem& problem, Nanoseconds low, Nanoseconds hi
   const auto is_near = [&] { return high - low <= low / 50; };
   const bool has_few = has_few_in_a_group(problem, table);
   const bool is_priced = has_few && is_near() && table.num_bundles() > max_covered;
-  low = cover_bound(problem, table, is_priced ? 1 : 0, low, high);
+  low = cover_bound(problem, table, is_priced ? 1 : 0, low, high, std::min(useful, high - 1));
   return has_few && is_near() ? rank_bound(table, problem.num_ranks(), low, high) : low;
 }
 
