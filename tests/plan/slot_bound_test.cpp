@@ -149,7 +149,8 @@ TEST(RiseProgram, SharesWhatIsLeft) {
   program.add({{.value = 1}, {.value = 2}}, 4);
   program.solve(100);
   EXPECT_NEAR(program.values()[0] + program.values()[1] + program.values()[2], 9, 1e-9);
-  program.add({{.value = 0}, {.value = 2}}, 3);  // of which the second takes all, so that the first rises by 3
+  program.add({{.value = 0}, {.value = 2}},
+              3);  // of which the second takes all, so that the first rises by 3
   program.solve(100);
   EXPECT_NEAR(program.values()[0] + program.values()[1] + program.values()[2], 7, 1e-9);
 }

@@ -245,7 +245,7 @@ class PipelineSearch {
       consider(equalized(search_kept_slots(problem_, 0, work_)), true);
       return;
     }
-    if (is_paced() && !problem_.has_speeds() && consider_shaped()) return;
+    if (may_be_shaped() && consider_shaped()) return;
     // A rough time that is too long to become the best when the slots are made properly. Packing
     // saves more where groups wait for all others.
     if (is_hasty_ && has_sample_ && is_good(best_rough_)) return;
@@ -263,6 +263,13 @@ class PipelineSearch {
       if (time >= far) break;
       consider(equalized(packer.pack(limit, base, PackCare::proper).slots), true);
     }
+  }
+
+  // Ranks that do not wait for each other have less to gain.
+  bool may_be_shaped() const {
+    if (problem_.has_speeds() || capacity_ < problem_.capacity()) return false;
+    const bool is_close = best_time() - bound_ <= bound_ / 12;
+    return is_paced() || !is_hasty_ || (!has_sample_ && !is_close);
   }
 
   // Slots as long as suits the pipeline, and, where the step is worth it, such that waste least.

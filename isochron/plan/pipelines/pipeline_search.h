@@ -13,7 +13,7 @@ namespace isochron {
 // Keeps options.max_activation_bytes if it finds slots that do. `start` is never better than the
 // answer: what aligned groups get, where groups have any size; else empty.
 [[nodiscard]] DraftSlots search_pipeline(const Problem& problem, const StepPlan& plan,
-                                         const RankRoom& room, Nanoseconds bound,
-                                         std::int64_t work, DraftSlots start = {});
+                                         const RankRoom& room, Nanoseconds bound, std::int64_t work,
+                                         DraftSlots start = {});
 
 }  // namespace isochron
