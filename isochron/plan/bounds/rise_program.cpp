@@ -6,6 +6,7 @@
 #include "isochron/plan/bounds/rise_program.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace isochron {
@@ -16,11 +17,13 @@ constexpr double tolerance = 1e-12;  // of the largest value
 
 }  // namespace
 
-RiseProgram::RiseProgram(std::vector<double> most)
-    : most_(std::move(most)),
-      value_(most_),
-      inverse_(most_.size() * most_.size(), 0),
-      weight_(most_.size(), 1) {
+RiseProgram::RiseProgram(std::vector<double> most) : most_(std::move(most)) { begin(); }
+
+void RiseProgram::begin() {
+  value_ = most_;
+  basis_.clear();
+  inverse_.assign(most_.size() * most_.size(), 0);
+  weight_.assign(most_.size(), 1);
   for (std::size_t i = 0; i < most_.size(); ++i) {
     inverse(i, i) = 1;
     basis_.push_back({.kind = Column::Kind::most, .index = i});
@@ -107,10 +110,13 @@ bool RiseProgram::enter(const Column& column, double by) {
 
 void RiseProgram::solve(int max_pivots) {
   const double largest = most_.empty() ? 0 : *std::max_element(most_.begin(), most_.end());
-  for (int pivot = 0; pivot < max_pivots; ++pivot) {
+  for (int pivot = 0; pivot < max_pivots && !is_over_; ++pivot) {
     double by = 0;
     const Column column = most_violated(by);
     if (by <= tolerance * largest || !enter(column, by)) return;
+    is_over_ = !std::all_of(value_.begin(), value_.end(),
+                            [](double value) { return std::isfinite(value); });
+    if (is_over_) begin();
   }
 }
 

@@ -20,7 +20,8 @@ class RiseProgram {
   // These together exceed `limit`, which is at least 0, no longer.
   void add(std::vector<Part> parts, double limit);
 
-  // Ends early, with values that are too large, after so many exchanges.
+  // Ends early, with values that are too large, after so many exchanges; with the largest, and for
+  // good, should its numbers overflow.
   void solve(int max_pivots);
 
   [[nodiscard]] std::span<const double> values() const { return value_; }
@@ -44,6 +45,7 @@ class RiseProgram {
   [[nodiscard]] Column most_violated(double& by) const;
   [[nodiscard]] std::vector<double> direction(const Column& column) const;
   bool enter(const Column& column, double by);
+  void begin();
   [[nodiscard]] double& inverse(std::size_t row, std::size_t value) {
     return inverse_[row * value_.size() + value];
   }
@@ -54,6 +56,7 @@ class RiseProgram {
   std::vector<Column> basis_;
   std::vector<double> inverse_;  // of the basis, by row and value
   std::vector<double> weight_;   // of the basis: what each of its columns counts
+  bool is_over_ = false;
 };
 
 }  // namespace isochron

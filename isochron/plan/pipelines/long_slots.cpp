@@ -208,8 +208,10 @@ class LongSlot {
     constexpr int max_pivots = 400;
     for (int i = 0; i < max_paths; ++i) {
       program.solve(max_pivots);
+      std::vector<double> heights;
+      for (const double value : program.values()) heights.push_back(std::clamp(value, 0.0, 1.0));
       double length = 0;
-      Count path = longest_path(program.values(), length);
+      Count path = longest_path(heights, length);
       if (length <= time * (1 + 1e-6)) break;
       add(path, time, program);
       paths_.push_back(std::move(path));
