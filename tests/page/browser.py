@@ -57,9 +57,12 @@ class Report:
         return self.page.locator(".plot").nth(index)
 
     def hover(self, index, x, y):
-        """Moves to a share of the width and height of a timeline."""
+        """Moves to a share of the width and height of a timeline, of which the page may show a part only."""
         lane = self.lane(index)
         lane.scroll_into_view_if_needed()
+        box = lane.bounding_box()
+        middle = self.page.viewport_size["height"] / 2
+        self.page.evaluate("by => window.scrollBy(0, by)", box["y"] + y * box["height"] - middle)
         box = lane.bounding_box()
         self.page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])
 
