@@ -48,9 +48,7 @@ TEST(VirtualPeak, KeepsItsLimitsOnEveryShape) {
   for (std::uint64_t seed = 0; seed < num_instances(300); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
-    PipelineShape shape = {.stages = static_cast<std::int32_t>(random.between(2, 5))};
-    shape.virtual_ = static_cast<std::int32_t>(random.between(2, 3));
-    shape.group = shape.stages + static_cast<std::int32_t>(random.below(3));
+    const PipelineShape shape = random_virtual_shape(random);
     const double forward_share = 0.1 + 0.8 * random.unit();
     const auto count = static_cast<std::int32_t>(shape.group * random.between(1, 7));
     const double longest = (0.2 + 0.85 * random.unit()) / shape.stages;
@@ -82,9 +80,7 @@ TEST(LongSlots, NoSlotsBreakALine) {
   for (std::uint64_t seed = 0; seed < num_instances(120); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
-    PipelineShape shape = {.stages = static_cast<std::int32_t>(random.between(2, 5))};
-    shape.virtual_ = static_cast<std::int32_t>(random.between(2, 3));
-    shape.group = shape.stages + static_cast<std::int32_t>(random.below(3));
+    const PipelineShape shape = random_virtual_shape(random);
     const double forward_share = seed % 2 == 0 ? third : 0.1 + 0.8 * random.unit();
     const std::vector<RoomLine> lines = long_slot_lines(shape, forward_share);
     ASSERT_FALSE(lines.empty());

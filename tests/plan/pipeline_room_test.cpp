@@ -9,6 +9,7 @@
 #include <set>
 
 #include "isochron/core/random.h"
+#include "isochron/plan/least_areas.h"
 #include "isochron/plan/pipelines/cell_builder.h"
 #include "isochron/plan/pipelines/pipeline_bubble.h"
 #include "isochron/plan/pipelines/rank_room.h"
@@ -277,23 +278,13 @@ TEST(CellBuilder, BuildsCellsThatKeepTheirTime) {
                                .stages = static_cast<std::int32_t>(random.between(2, 4))});
     const Problem problem(singles(question.batch.lengths), question.topology, question.cost,
                           resolved(question.options, question.topology));
-    std::vector<ItemId> items(question.batch.lengths.size());
-    std::iota(items.begin(), items.end(), 0);
-    if (std::any_of(items.begin(), items.end(), [&](ItemId item) {
-          return problem.smallest_place(item) == problem.sizes().size();
-        })) {
-      continue;
-    }
+    if (!are_all_held(problem)) continue;
     const PipelineShape& shape = problem.topology().pipeline;
     const RankRoom room(shape, Pass::train, question.cost.forward_share,
                         static_cast<double>(problem.microbatch()), 64);
     SlotHeights heights(shape, Pass::train, question.cost.forward_share);
     CellBuilder builder(problem, problem.capacity(), room, heights);
-    double area = 0;
-    for (const ItemId item : items) {
-      const std::int32_t size = problem.sizes()[problem.smallest_place(item)];
-      area += static_cast<double>(problem.least_cost(size, item)) * size;
-    }
+    const double area = narrow_area(problem);
     const auto num_slots = static_cast<std::int32_t>(random.between(1, 12));
     const double asked = (1 + 3 * random.unit()) * area / problem.num_ranks() +
                          2.0 * num_slots * static_cast<double>(problem.microbatch());

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 #include "isochron/core/order.h"
@@ -72,13 +71,7 @@ TEST(ShapedSlots, HoldEverythingInTheTimeThatTheyHave) {
     }
     const Problem problem(singles(question.batch.lengths), question.topology, question.cost,
                           resolved(question.options, question.topology));
-    std::vector<ItemId> items(question.batch.lengths.size());
-    std::iota(items.begin(), items.end(), 0);
-    if (std::any_of(items.begin(), items.end(), [&](ItemId item) {
-          return problem.smallest_place(item) == problem.sizes().size();
-        })) {
-      continue;
-    }
+    if (!are_all_held(problem)) continue;
     const double forward_share = question.cost.forward_share;
     const RankRoom room = rank_room_of(problem);
     SlotHeights heights(shape, Pass::train, forward_share);

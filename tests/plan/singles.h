@@ -18,6 +18,14 @@ inline Work singles(const std::vector<Tokens>& lengths) {
   return work;
 }
 
+// Whether every one of them fits groups of some size.
+inline bool are_all_held(const Problem& problem) {
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    if (problem.smallest_place(item) == problem.sizes().size()) return false;
+  }
+  return true;
+}
+
 // A nanosecond a token, `microbatch_ns` for a micro-batch, no traffic.
 inline CostModel plain_cost(double microbatch_ns = 1) {
   CostModel cost;

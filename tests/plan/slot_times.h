@@ -5,9 +5,10 @@
 #include <numeric>
 #include <vector>
 
+#include "isochron/core/random.h"
 #include "isochron/simulate/pipeline_time.h"
 
-// What slots of given costs take in a pipeline.
+// Pipelines, and what slots of given costs take in them.
 
 namespace isochron {
 
@@ -34,6 +35,14 @@ inline std::vector<Nanoseconds> in_nanoseconds(const std::vector<double>& height
   std::vector<Nanoseconds> slots;
   for (const double height : heights) slots.push_back(std::llround(height * 1e12));
   return slots;
+}
+
+// Of up to five stages, each with two chunks or three.
+inline PipelineShape random_virtual_shape(Random& random) {
+  PipelineShape shape = {.stages = static_cast<std::int32_t>(random.between(2, 5))};
+  shape.virtual_ = static_cast<std::int32_t>(random.between(2, 3));
+  shape.group = shape.stages + static_cast<std::int32_t>(random.below(3));
+  return shape;
 }
 
 }  // namespace isochron
