@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "isochron/core/random.h"
@@ -90,6 +91,29 @@ TEST(RankContents, WhatIsWorthFarMoreThanAskedForIsFound) {
   EXPECT_EQ(dearest, 2 * much);
 }
 
+// Those with the same widest groups, as they are found together and by themselves.
+void expect_all_beside_wide(RankContents& contents, const ContentList& found, std::int64_t least) {
+  std::map<std::vector<std::pair<BundleId, std::int32_t>>, std::set<Parts>> by_widest;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    std::vector<std::pair<BundleId, std::int32_t>> widest;
+    for (const ContentPart& part : found.parts(i)) {
+      if (part.size == found.parts(i)[0].size) widest.emplace_back(part.bundle, part.size);
+    }
+    by_widest[widest].insert(parts_of(found, i));
+  }
+  for (const auto& [widest, together] : by_widest) {
+    if (widest[0].second == 1) continue;
+    std::vector<ContentPart> wide;
+    for (const auto& [bundle, size] : widest) wide.push_back({.bundle = bundle, .size = size});
+    ContentList beside;
+    ASSERT_TRUE(contents.collect_beside(wide, least, any_work, beside));
+    std::set<Parts> by_themselves;
+    for (std::size_t i = 0; i < beside.size(); ++i) by_themselves.insert(parts_of(beside, i));
+    EXPECT_EQ(by_themselves, together);
+    EXPECT_EQ(by_themselves.size(), beside.size());
+  }
+}
+
 // Of all ways to run bundles on sizes, or to leave them out.
 TEST(RankContents, NoContentIsMissing) {
   int num_contents = 0;
@@ -114,7 +138,11 @@ TEST(RankContents, NoContentIsMissing) {
     ContentList found;
     ASSERT_TRUE(contents.collect(floor, all_of_each, any_work, found));
     std::set<Parts> sets;
-    for (std::size_t i = 0; i < found.size(); ++i) sets.insert(parts_of(found, i));
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      sets.insert(parts_of(found, i));
+      EXPECT_EQ(parts_of(found, i).size(), found.parts(i).size());
+    }
+    expect_all_beside_wide(contents, found, floor);
     std::int64_t num_ways = 1;
     for (BundleId b = 0; b < table.num_bundles(); ++b) num_ways *= table.num_levels() + 1;
     for (std::int64_t way = 1; way < num_ways; ++way) {
@@ -151,22 +179,34 @@ TEST(RankContents, NoContentIsMissing) {
 
 // Two share a rank, the third has one: 2 ranks run all, so no prices are worth more in sum.
 TEST(ContentPrices, PricesGoToWhereAllContentsAreWorthTheSame) {
-  ContentList contents;
-  contents.add(std::vector<ContentPart>{{.bundle = 0}, {.bundle = 1}}, 0);
-  contents.add(std::vector<ContentPart>{{.bundle = 2}}, 0);
   ContentPrices pool(3);
-  pool.add(contents);
+  pool.add(std::vector<ContentPart>{{.bundle = 0}, {.bundle = 1}}, 1);
+  pool.add(std::vector<ContentPart>{{.bundle = 2}}, 1);
   std::vector<double> prices = {0.6, 0.5, 0.8};
   for (int i = 0; i < 20; ++i) prices = pool.improved(prices, 0.05, 50);
   const double dearest = std::max(prices[0] + prices[1], prices[2]);
   EXPECT_NEAR((prices[0] + prices[1] + prices[2]) / dearest, 2, 0.01);
 }
 
+// A content that may be worth more gets dearer, also if that is said later.
+TEST(ContentPrices, AContentIsWorthItsLimit) {
+  ContentPrices pool(2);
+  pool.add(std::vector<ContentPart>{{.bundle = 0}}, 1);
+  pool.add(std::vector<ContentPart>{{.bundle = 1}}, 1);
+  pool.add(std::vector<ContentPart>{{.bundle = 1}}, 1.1);
+  std::vector<double> prices = {1, 1};
+  for (int i = 0; i < 20; ++i) {
+    prices = pool.improved(prices, 0.02, 50);
+    const double dearest = std::max(prices[0], prices[1] / 1.1);
+    for (double& price : prices) price /= dearest;
+  }
+  EXPECT_NEAR(prices[0], 1, 0.01);
+  EXPECT_NEAR(prices[1], 1.1, 0.01);
+}
+
 TEST(ContentPrices, NoPriceMovesFurtherThanItMay) {
-  ContentList contents;
-  contents.add(std::vector<ContentPart>{{.bundle = 0, .size = 2}, {.bundle = 1}}, 0);
   ContentPrices pool(3);
-  pool.add(contents);
+  pool.add(std::vector<ContentPart>{{.bundle = 0, .size = 2}, {.bundle = 1}}, 1);
   const std::vector<double> before = {1.2, 0.001, 0.4};
   const std::vector<double> after = pool.improved(before, 0.01, 200);
   for (std::size_t b = 0; b < before.size(); ++b) {
@@ -178,11 +218,9 @@ TEST(ContentPrices, NoPriceMovesFurtherThanItMay) {
 
 // Far above 1 at first: it need not fall in many small steps, but the other rises in small ones.
 TEST(ContentPrices, WhatIsWorthTooMuchFallsAtOnce) {
-  ContentList contents;
-  contents.add(std::vector<ContentPart>{{.bundle = 0}, {.bundle = 1}}, 0);
-  contents.add(std::vector<ContentPart>{{.bundle = 2}}, 0);
   ContentPrices pool(3);
-  pool.add(contents);
+  pool.add(std::vector<ContentPart>{{.bundle = 0}, {.bundle = 1}}, 1);
+  pool.add(std::vector<ContentPart>{{.bundle = 2}}, 1);
   const std::vector<double> before = {0.54, 0.5, 0.99};
   const std::vector<double> after = pool.improved(before, 0.001, 50);
   EXPECT_LT(after[0] + after[1], 1.01);

@@ -1,8 +1,8 @@
 // The linear program of covers, by a first order method.
 //
-// Prices p of bundles are to be large in sum while every content of a rank is worth at most 1; the
+// Prices p of bundles are to be large in sum while no content of a rank is above its limit; the
 // dual says how often each content is used so that all bundles are run once. Both take turns
-// (Chambolle and Pock, 2011): a content that is worth more than 1 is used more, what is run too
+// (Chambolle and Pock, 2011): a content that is worth more is used more, what is run too
 // seldom gets dearer, each with a step by how many the other side has of it. Few steps get near,
 // and near is enough: whatever prices come out, a bound is proved anew for them.
 
@@ -31,19 +31,21 @@ std::uint64_t key_of(std::span<const ContentPart> parts) {
 
 }  // namespace
 
-void ContentPrices::add(const ContentList& contents) {
-  for (std::size_t i = 0; i < contents.size(); ++i) {
-    const auto parts = contents.parts(i);
-    const std::uint64_t key = key_of(parts);
-    if (!known_.insert(key).second) continue;
-    for (const ContentPart& part : parts) {
-      parts_.push_back({.bundle = static_cast<std::uint32_t>(part.bundle),
-                        .part = 1 / static_cast<float>(part.size)});
-    }
-    begin_.push_back(parts_.size());
-    weights_.push_back(0);
-    keys_.push_back(key);
+void ContentPrices::add(std::span<const ContentPart> content, double limit) {
+  const std::uint64_t key = key_of(content);
+  const auto [known, is_new] = known_.try_emplace(key, size());
+  if (!is_new) {
+    limits_[known->second] = static_cast<float>(limit);
+    return;
   }
+  for (const ContentPart& part : content) {
+    parts_.push_back({.bundle = static_cast<std::uint32_t>(part.bundle),
+                      .part = 1 / static_cast<float>(part.size)});
+  }
+  begin_.push_back(parts_.size());
+  weights_.push_back(0);
+  limits_.push_back(static_cast<float>(limit));
+  keys_.push_back(key);
 }
 
 void ContentPrices::forget_cheap(std::span<const double> prices, double reach) {
@@ -54,7 +56,7 @@ void ContentPrices::forget_cheap(std::span<const double> prices, double reach) {
     for (const Part& part : parts(i)) {
       worth += static_cast<double>(part.part) * (prices[part.bundle] + reach);
     }
-    if (weights_[i] == 0 && worth < 1) {
+    if (weights_[i] == 0 && worth < static_cast<double>(limits_[i])) {
       known_.erase(keys_[i]);
       continue;
     }
@@ -63,13 +65,16 @@ void ContentPrices::forget_cheap(std::span<const double> prices, double reach) {
     begin_[count] = end;
     for (std::size_t k = first; k < last; ++k) parts_[end++] = parts_[k];
     weights_[count] = weights_[i];
+    limits_[count] = limits_[i];
     keys_[count] = keys_[i];
+    known_[keys_[i]] = count;
     ++count;
   }
   begin_.resize(count + 1);
   begin_[count] = end;
   parts_.resize(end);
   weights_.resize(count);
+  limits_.resize(count);
   keys_.resize(count);
 }
 
@@ -95,7 +100,7 @@ std::vector<double> ContentPrices::improved(std::span<const double> prices, doub
   // A share of what contents are worth too much, and some more for those that stay up.
   std::vector<double> fall(num_bundles_, reach);
   for (std::size_t i = 0; i < size(); ++i) {
-    double excess = -1;
+    double excess = -static_cast<double>(limits_[i]);
     for (const Part& part : parts(i))
       excess += static_cast<double>(part.part) * prices[part.bundle];
     const double share = 1.5 * excess / static_cast<double>(parts(i).size());
@@ -117,8 +122,9 @@ std::vector<double> ContentPrices::improved(std::span<const double> prices, doub
     for (std::size_t i = 0; i < size(); ++i) {
       float worth = 0;
       for (const Part& part : parts(i)) worth += part.part * state[part.bundle].ahead;
-      dearest = std::max(dearest, worth);
-      weights_[i] = std::max(0.0F, weights_[i] + use_step[i] * (worth - 1));
+      const float excess = worth - limits_[i];
+      dearest = std::max(dearest, worth / limits_[i]);
+      weights_[i] = std::max(0.0F, weights_[i] + use_step[i] * excess);
       if (weights_[i] == 0) continue;
       for (const Part& part : parts(i)) run[part.bundle] += part.part * weights_[i];
     }

@@ -2,28 +2,29 @@
 
 #include <cstdint>
 #include <span>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "isochron/plan/bundles/rank_contents.h"
 
 namespace isochron {
 
-// Contents of ranks that are known, and prices of bundles at which none of them is worth much.
+// Contents of ranks that are known, and prices of bundles at which none of them is worth much more
+// than its limit, which is about 1.
 class ContentPrices {
  public:
   explicit ContentPrices(std::size_t num_bundles) : num_bundles_(num_bundles) {}
 
-  // Those that are not known yet.
-  void add(const ContentList& contents);
-  // Forgets what stays below a worth of 1 where no price rises by more than `reach`, unless it
+  // A content, if it is not known yet, that may be worth `limit`: from now on, if it is.
+  void add(std::span<const ContentPart> content, double limit);
+  // Forgets what stays below its limit where no price rises by more than `reach`, unless it
   // keeps prices down at the moment.
   void forget_cheap(std::span<const double> prices, double reach);
 
-  // Prices whose sum is large beside the worth of the dearest content that is known: `num_steps` of
-  // a method that goes on from where it ended last. None is below 0, none rises by more than
-  // `reach`, since contents that are not known yet get dearer; one falls further only if a content
-  // with its bundle is worth more than 1, and not by more than 1.5 times that.
+  // Prices whose sum is large beside the most that a known content is worth of its limit:
+  // `num_steps` of a method that goes on from where it ended last. None is below 0, none rises by
+  // more than `reach`, since contents that are not known yet get dearer; one falls further only if
+  // a content with its bundle is worth more than its limit, and not by more than 1.5 times that.
   [[nodiscard]] std::vector<double> improved(std::span<const double> prices, double reach,
                                              int num_steps);
 
@@ -44,8 +45,9 @@ class ContentPrices {
   std::vector<std::size_t> begin_ = {0};
   std::vector<Part> parts_;
   std::vector<float> weights_;  // how often each is used
+  std::vector<float> limits_;
   std::vector<std::uint64_t> keys_;
-  std::unordered_set<std::uint64_t> known_;  // keys
+  std::unordered_map<std::uint64_t, std::size_t> known_;  // by key
   std::int64_t work_ = 0;
 };
 

@@ -7,11 +7,18 @@
 // holes or need a wide group. Contents that are worth too much at the prices at hand are looked up,
 // prices are improved over all that are known, but only a little, since the others move too, and so
 // on. What is proved is proved in whole numbers by a complete look.
+//
+// The ranks of a wide group all run it, but what they run beside it differs: a bundle in a group of
+// s ranks is on s of them. So a few dear contents with a wide group are no harm, if those that the
+// other ranks of it are left with are cheap.
 
 #include "isochron/plan/bundles/rank_bound.h"
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "isochron/plan/bundles/content_prices.h"
@@ -24,14 +31,14 @@ namespace {
 constexpr double infinite = std::numeric_limits<double>::infinity();
 // A price of 1 is the mean worth of what a rank runs.
 constexpr double unit = 1 << 21;          // of whole numbers that it is counted in
-constexpr double max_reach = 0.001;       // of a price in one go, upwards
+constexpr double max_reach = 0.0007;      // of a price in one go, upwards
 constexpr double first_distance = 0.003;  // contents that are looked up are worth so little less
-constexpr double next_distance = 0.001;
+constexpr double next_distance = 0.0007;
 // Holes are seldom more, however far the step is that is known.
 constexpr double max_first_rise = 0.006;
 constexpr double max_next_rise = 0.002;
 constexpr double near_enough = 1.004;      // the dearest content, to look at an earlier target
-constexpr std::int32_t most_of_each = 10;  // contents with one bundle
+constexpr std::int32_t most_of_each = 60;  // contents with one bundle
 
 class RankBound {
  public:
@@ -152,23 +159,74 @@ class RankBound {
     const auto floor = static_cast<std::int64_t>(static_cast<double>(mean) * (1 - distance_));
     distance_ = next_distance;
     contents_.set_prices(whole, target_, floor);
-    ContentList found;
-    bool is_complete = contents_.collect(floor, most_of_each, max_work_ - work(), found);
-    const auto is_dear = [&] {
-      for (std::size_t i = 0; i < found.size(); ++i) {
-        if (found.worth(i) >= mean) return true;
-      }
-      return false;
-    };
-    if (!is_complete && !is_dear()) {
-      is_complete = contents_.collect(mean, most_of_each, max_work_ - work(), found);
+    dearest_ = 0;
+    bool is_complete = weigh(floor, mean, most_of_each, floor);
+    if (!is_complete && dearest_ < 1) {
+      is_complete = weigh(mean, mean, std::numeric_limits<std::int32_t>::max(), floor);
     }
-    std::int64_t dearest = floor;
-    for (std::size_t i = 0; i < found.size(); ++i) dearest = std::max(dearest, found.worth(i));
-    dearest_ = static_cast<double>(dearest) / static_cast<double>(mean);
-    is_excluded_ = is_complete && dearest < mean;
-    pool_.add(found);
+    is_excluded_ = is_complete && dearest_ < 1;
     return true;
+  }
+
+  // Whether all contents that are worth `least` were found, with blocks of them for those that are
+  // worth the mean.
+  bool weigh(std::int64_t least, std::int64_t mean, std::int32_t most, std::int64_t floor) {
+    ContentList found;
+    const bool is_complete = contents_.collect(least, most, max_work_ - work(), found);
+    std::int64_t dearest = least;
+    for (std::size_t first = 0, last = 0; first < found.size(); first = last) {
+      // Those with the same wide groups stand together.
+      const auto wide = widest(found.parts(first));
+      std::int64_t worth = 0;
+      for (; last < found.size() && is_same(widest(found.parts(last)), wide); ++last) {
+        worth = std::max(worth, found.worth(last));
+      }
+      const bool is_block = worth >= mean && wide[0].size > 1;
+      const std::int64_t in_block = is_block ? block_worth(wide, worth, floor) : worth;
+      dearest = std::max(dearest, in_block);
+      const double limit = 1 + static_cast<double>(worth - in_block) / static_cast<double>(mean);
+      for (std::size_t i = first; i < last; ++i) pool_.add(found.parts(i), limit);
+    }
+    dearest_ = std::max(dearest_, static_cast<double>(dearest) / static_cast<double>(mean));
+    return is_complete;
+  }
+
+  static std::span<const ContentPart> widest(std::span<const ContentPart> parts) {
+    std::size_t count = 1;
+    while (count < parts.size() && parts[count].size == parts[0].size) ++count;
+    return parts.first(count);
+  }
+
+  static bool is_same(std::span<const ContentPart> a, std::span<const ContentPart> b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
+
+  // What the ranks of a block are worth, at most and on average, whose widest groups are these;
+  // `most` if that is not found out. A rank beside the dear ones is worth less than `floor`.
+  std::int64_t block_worth(std::span<const ContentPart> wide, std::int64_t most,
+                           std::int64_t floor) {
+    ContentList beside;
+    if (!contents_.collect_beside(wide, floor, max_work_ - work(), beside)) return most;
+    std::vector<std::size_t> order(beside.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return beside.worth(a) > beside.worth(b);
+    });
+    // The dearest contents, each on as many ranks as run its last bundle.
+    std::int32_t num_left = wide[0].size;
+    std::int64_t above = 0;
+    std::vector<std::pair<ContentPart, std::int32_t>> ranks_left;
+    for (const std::size_t i : order) {
+      const ContentPart last = beside.parts(i).back();
+      auto known = std::find_if(ranks_left.begin(), ranks_left.end(),
+                                [&](const auto& each) { return each.first == last; });
+      if (known == ranks_left.end()) known = ranks_left.insert(known, {last, last.size});
+      const std::int32_t num_ranks = std::min(num_left, known->second);
+      known->second -= num_ranks;
+      num_left -= num_ranks;
+      above += num_ranks * (beside.worth(i) - floor);
+    }
+    return floor + (above + wide[0].size - 1) / wide[0].size;
   }
 
   const BundleTable& table_;

@@ -189,8 +189,8 @@ void RankContents::set_prices(std::span<const std::int64_t> prices, Nanoseconds 
   }
 }
 
-bool RankContents::collect(std::int64_t least, std::int32_t most_of_each, std::int64_t max_work,
-                           ContentList& found) {
+void RankContents::begin(std::int64_t least, std::int32_t most_of_each, std::int64_t max_work,
+                         ContentList& found) {
   least_ = least;
   most_of_each_ = most_of_each;
   counts_.assign(static_cast<std::size_t>(table_.num_bundles()), 0);
@@ -198,7 +198,36 @@ bool RankContents::collect(std::int64_t least, std::int32_t most_of_each, std::i
   is_complete_ = true;
   found_ = &found;
   chosen_.clear();
+}
+
+bool RankContents::collect(std::int64_t least, std::int32_t most_of_each, std::int64_t max_work,
+                           ContentList& found) {
+  begin(least, most_of_each, max_work, found);
   settle(levels_.size(), time_, 0);
+  return is_complete_;
+}
+
+bool RankContents::collect_beside(std::span<const ContentPart> wide, std::int64_t least,
+                                  std::int64_t max_work, ContentList& found) {
+  begin(least, std::numeric_limits<std::int32_t>::max(), max_work, found);
+  const auto place = static_cast<std::size_t>(
+      std::find_if(levels_.begin(), levels_.end(),
+                   [&](const Level& level) { return table_.size(level.index) == wide[0].size; }) -
+      levels_.begin());
+  const Level& level = levels_[place];
+  BlockUse together;
+  std::int64_t worth = 0;
+  for (const ContentPart& part : wide) {
+    const BlockUse& use = table_.use(level.index, part.bundle);
+    together.cost += use.cost;
+    together.tokens += use.tokens;
+    together.sequences += use.sequences;
+    worth += std::find_if(level.pieces.begin(), level.pieces.end(), [&](const Piece& piece) {
+               return piece.bundle == part.bundle;
+             })->worth;
+    chosen_.push_back(part);
+  }
+  settle(place, time_ - table_.time(level.index, together), worth);
   return is_complete_;
 }
 
@@ -241,6 +270,7 @@ void RankContents::extend(std::size_t place, std::size_t first, Nanoseconds left
     const Table& open = level.open[next / stride];
     const std::int64_t with = worth + piece->worth;
     if (with + fine(open[cell(room - piece->cost)]) < least_) continue;
+    if (is_chosen(piece->bundle)) continue;
     const BlockUse& more = table_.use(level.index, piece->bundle);
     const BlockUse together{.cost = use.cost + more.cost,
                             .tokens = use.tokens + more.tokens,

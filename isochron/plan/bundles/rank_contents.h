@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -38,8 +39,7 @@ class ContentList {
 
 // All that one rank can run within a time and that is worth much. A bundle has a price; every rank
 // of its group has an equal share of it, rounded up. Times are those of BundleTable::time(), to the
-// nanosecond. A content may have a bundle in groups of several sizes, which no step has: there are
-// more contents than needed, never fewer.
+// nanosecond. No content has a bundle twice.
 class RankContents {
  public:
   explicit RankContents(const BundleTable& table);
@@ -55,6 +55,10 @@ class RankContents {
   // take more than `max_work` to find.
   bool collect(std::int64_t least, std::int32_t most_of_each, std::int64_t max_work,
                ContentList& found);
+
+  // The same of those whose widest groups are just these, all of one size above 1.
+  bool collect_beside(std::span<const ContentPart> wide, std::int64_t least, std::int64_t max_work,
+                      ContentList& found);
 
   // Additions and looks so far: about a nanosecond each.
   [[nodiscard]] std::int64_t work() const { return work_; }
@@ -83,9 +87,16 @@ class RankContents {
   void drop_hopeless(std::vector<Level>& wide, const Table& narrow, double floor);
   void add_piece(const Piece& piece, Table& table);
   void fill(Level& level, const Table& below);
+  void begin(std::int64_t least, std::int32_t most_of_each, std::int64_t max_work,
+             ContentList& found);
   void settle(std::size_t place, Nanoseconds left, std::int64_t worth);
   void extend(std::size_t place, std::size_t first, Nanoseconds left, const BlockUse& use,
               std::int64_t worth);
+
+  [[nodiscard]] bool is_chosen(BundleId bundle) const {
+    return std::any_of(chosen_.begin(), chosen_.end(),
+                       [&](const ContentPart& part) { return part.bundle == bundle; });
+  }
 
   const BundleTable& table_;
   std::vector<std::vector<BundleId>> longest_first_;  // that fit each level

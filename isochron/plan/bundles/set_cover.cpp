@@ -1,13 +1,14 @@
 // Exact covers of few bundles by sets that fill their groups, depth first.
 //
-// Sets stand on groups of one level or of the next one. Within T a set wastes the time of its group
-// that the least work of its bundles leaves over: holes and traffic. All groups together may waste
-// what the work of all bundles leaves over, and every bundle has a price such that no set costs
-// less than its bundles: what sets waste beyond their prices may add up to the rest only. So most
-// branches end early. The largest bundle that has no set gets one, the least wasteful first.
+// Sets stand on groups of one level or of the next one, and of those that are done within T as few
+// groups as possible are to cover all bundles. The linear program of that gives bundles prices such
+// that no set takes fewer groups than its bundles: what sets take beyond their prices may add up to
+// what all prices leave of the groups only. That is next to nothing, so most branches end early.
+// The largest bundle that has no set gets one: those that the program uses first, it is often
+// whole.
 //
-// A short T leaves few sets and is soon refuted, a long one many, of which some are soon found to
-// cover; what is between takes too long, and counts as refuted. So T is halved.
+// Where the program needs more groups than there are, T is refuted. What takes too long counts as
+// refuted, too.
 
 #include "isochron/plan/bundles/set_cover.h"
 
@@ -16,8 +17,11 @@
 #include <bit>
 #include <cstddef>
 #include <limits>
+#include <tuple>
 #include <utility>
 #include <vector>
+
+#include "isochron/plan/bundles/cover_program.h"
 
 namespace isochron {
 
@@ -42,8 +46,6 @@ class CoverSearch {
     std::sort(order.begin(), order.end());
     for (const auto& [least, bundle] : order) {
       bundles_.push_back(bundle);
-      work_.push_back(least);
-      total_ += least;
     }
     sizes_ = {Size{.level = question.level, .width = 1, .most = 4, .slack = 0.013},
               Size{.level = question.level + 1,
@@ -58,9 +60,9 @@ class CoverSearch {
     Nanoseconds refuted = low;
     Nanoseconds open = high;
     std::optional<TightSets> best;
-    const Nanoseconds near = std::max<Nanoseconds>(1, low >> 13);
+    const Nanoseconds near = std::max<Nanoseconds>(1, low >> 12);
     while (open - refuted > near && work_left_ > 0) {
-      const Nanoseconds time = refuted + (open - refuted) / 2;
+      const Nanoseconds time = open - std::max<Nanoseconds>(1, (open - refuted) / 4);
       if (auto cover = cover_within(time)) {
         best = std::move(cover);
         open = best->time;
@@ -80,16 +82,19 @@ class CoverSearch {
   };
   struct Set {
     Mask members = 0;
-    double work = 0;  // of its bundles at least
     Nanoseconds time = 0;
     std::int32_t size = 0;  // 0: narrow
   };
   struct Branch {
-    double waste = 0;  // beyond the prices of its bundles
+    double use = 0;    // by the linear program
+    double waste = 0;  // of groups, beyond the prices of its bundles
     Mask members = 0;
     std::size_t set = 0;
   };
 
+  [[nodiscard]] double width(const Set& set) const {
+    return sizes_[static_cast<std::size_t>(set.size)].width;
+  }
   static std::size_t highest(Mask mask) {
     return static_cast<std::size_t>(std::bit_width(mask)) - 1;
   }
@@ -111,10 +116,16 @@ class CoverSearch {
                table_.fixed(size.level);
       extend(s, {.set = {.size = s}}, high);
     }
-    sets_of_.resize(bundles_.size());
-    for (std::size_t k = 0; k < sets_.size(); ++k) {
-      each(sets_[k].members, [&](std::size_t i) { sets_of_[i].push_back(k); });
+    std::stable_sort(sets_.begin(), sets_.end(),
+                     [](const Set& a, const Set& b) { return a.time < b.time; });
+    std::vector<CoverProgram::Set> columns;
+    for (const Set& set : sets_) {
+      CoverProgram::Set& column = columns.emplace_back(bundles_.size(), width(set));
+      std::size_t count = 0;
+      each(set.members,
+           [&](std::size_t i) { column.members[count++] = static_cast<std::uint8_t>(i); });
     }
+    program_.emplace(bundles_.size(), sizes_[1].width, columns);
   }
 
   struct Draft {  // of a set
@@ -148,62 +159,49 @@ class CoverSearch {
     draft.use.tokens += more.tokens;
     draft.use.sequences += more.sequences;
     draft.set.members |= Mask{1} << i;
-    draft.set.work += work_[i];
     draft.set.time = table_.time(level, draft.use);
     return draft;
   }
 
   // What sets waste beyond the prices of their bundles. False if prices refute the time.
-  bool set_prices(Nanoseconds time) {
-    constexpr double infinite = std::numeric_limits<double>::infinity();
-    const auto end = static_cast<double>(time);
-    std::vector<double> price(bundles_.size(), infinite);
-    waste_.assign(sets_.size(), infinite);
-    for (std::size_t k = 0; k < sets_.size(); ++k) {
-      const Set& set = sets_[k];
-      if (set.time > time) continue;
-      waste_[k] = sizes_[static_cast<std::size_t>(set.size)].width * end - set.work;
-      const double rate = waste_[k] / set.work;
-      each(set.members, [&](std::size_t i) { price[i] = std::min(price[i], rate * work_[i]); });
-    }
-    may_waste_ = num_groups_ * end - total_;
+  bool set_prices(std::size_t num_sets) {
+    const auto price = program_->prices(num_sets);
+    may_waste_ = num_groups_;
     for (const double each_price : price) may_waste_ -= each_price;
-    if (!(may_waste_ >= 0)) return false;
-    for (std::size_t k = 0; k < sets_.size(); ++k) {
+    if (may_waste_ < -rounding) return false;
+    waste_.clear();
+    for (std::size_t k = 0; k < num_sets; ++k) {
+      waste_.push_back(width(sets_[k]));
       each(sets_[k].members, [&](std::size_t i) { waste_[k] -= price[i]; });
     }
-    // By its share of the work a bundle may pay too little in all of its sets: it pays the rest.
-    for (const std::vector<std::size_t>& sets : sets_of_) {
-      double rest = infinite;
-      for (const std::size_t k : sets) rest = std::min(rest, waste_[k]);
-      for (const std::size_t k : sets) waste_[k] -= rest;
-      may_waste_ -= rest;
-    }
-    return may_waste_ >= 0;
+    return true;
   }
 
   void set_branches() {
     branches_.assign(bundles_.size(), {});
-    for (std::size_t k = 0; k < sets_.size(); ++k) {
-      if (waste_[k] > may_waste_ + 1) continue;
+    const std::vector<double> uses = program_->uses(waste_.size());
+    for (std::size_t k = 0; k < waste_.size(); ++k) {
+      if (waste_[k] > may_waste_ + rounding) continue;
       branches_[highest(sets_[k].members)].push_back(
-          {.waste = waste_[k], .members = sets_[k].members, .set = k});
+          {.use = uses[k], .waste = waste_[k], .members = sets_[k].members, .set = k});
     }
     for (auto& branches : branches_) {
-      std::stable_sort(branches.begin(), branches.end(),
-                       [](const Branch& a, const Branch& b) { return a.waste < b.waste; });
+      std::stable_sort(branches.begin(), branches.end(), [](const Branch& a, const Branch& b) {
+        return std::tuple(-a.use, a.waste) < std::tuple(-b.use, b.waste);
+      });
     }
   }
 
   std::optional<TightSets> cover_within(Nanoseconds time) {
-    if (!set_prices(time)) return std::nullopt;
+    const auto end = std::partition_point(sets_.begin(), sets_.end(),
+                                          [&](const Set& set) { return set.time <= time; });
+    if (!set_prices(static_cast<std::size_t>(end - sets_.begin()))) return std::nullopt;
     set_branches();
     chosen_.clear();
     looks_left_ = std::min(work_left_, looks_at_a_time);
     const std::int64_t before = looks_left_;
     const Mask all = ~Mask{0} >> (8 * sizeof(Mask) - bundles_.size());
-    // A cover of all groups wastes just that, and a little more when rounded.
-    const bool is_covered = cover(all, may_waste_ + 1);
+    const bool is_covered = cover(all, may_waste_ + rounding);
     work_left_ -= before - looks_left_;
     if (!is_covered) return std::nullopt;
     TightSets answer;
@@ -220,9 +218,9 @@ class CoverSearch {
   bool cover(Mask open, double may_waste) {
     if (open == 0) return true;
     for (const Branch& branch : branches_[highest(open)]) {
-      if (looks_left_ <= 0 || branch.waste > may_waste) return false;
-      --looks_left_;
-      if ((branch.members & ~open) != 0) continue;
+      if (looks_left_-- <= 0) return false;
+      if (branch.waste > may_waste && branch.use == 0) return false;
+      if (branch.waste > may_waste || (branch.members & ~open) != 0) continue;
       chosen_.push_back(branch.set);
       if (cover(open ^ branch.members, may_waste - branch.waste)) return true;
       chosen_.pop_back();
@@ -230,21 +228,20 @@ class CoverSearch {
     return false;
   }
 
-  static constexpr std::int64_t looks_at_a_time = 100'000;
+  static constexpr std::int64_t looks_at_a_time = 10'000;
+  static constexpr double rounding = 1e-7;  // of groups
 
   const BundleTable& table_;
   std::int32_t num_groups_;
-  std::vector<BundleId> bundles_;  // by work, ascending
-  std::vector<double> work_;       // of each at least, in time of a narrow group
-  double total_ = 0;               // of all of them
+  std::vector<BundleId> bundles_;  // by what they take at least, ascending
   std::array<Size, 2> sizes_;
   std::vector<std::pair<Nanoseconds, std::size_t>> by_cost_;  // on groups of the size at hand
   Nanoseconds least_ = 0;                                     // of these in a set
   std::vector<Set> sets_;
-  std::vector<std::vector<std::size_t>> sets_of_;  // of each bundle
-  std::vector<double> waste_;                      // of each set beyond prices
-  std::vector<std::vector<Branch>> branches_;      // sets within a time by their largest bundle
-  double may_waste_ = 0;                           // beyond prices, all groups together
+  std::optional<CoverProgram> program_;
+  std::vector<double> waste_;                  // of sets within a time, beyond prices
+  std::vector<std::vector<Branch>> branches_;  // sets within a time by their largest bundle
+  double may_waste_ = 0;                       // beyond prices, all groups together
   std::int64_t work_left_ = 0;
   std::int64_t looks_left_ = 0;
   std::vector<std::size_t> chosen_;
