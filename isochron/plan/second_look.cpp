@@ -59,7 +59,9 @@ class SecondLook {
 
   DraftSlots run() {
     if (are_static_sizes_searched(trial_, problem_)) search_static_sizes();
-    if (most_looks_worth() >= 1 && is_far()) search_others(looks_worth());
+    if (may_be_worth_looks() && is_far()) {
+      search_others(looks_worth(static_cast<double>(least().time)));
+    }
     return std::move(best_);
   }
 
@@ -124,29 +126,26 @@ class SecondLook {
   // their time by then.
   bool has_grids() const { return is_pipeline_ && !is_annealed(problem_); }
 
-  // How many looks are worth their time: in pipelines a hundredth of the step, less or up to twice
-  // as much by what may be lost; elsewhere less, since there answers are closer to their bounds.
-  double most_looks_worth() const {
+  // How many looks a step of that time is worth: in pipelines a hundredth of it, less or up to
+  // twice as much by what may be lost; elsewhere less, since there answers are closer to their
+  // bounds.
+  double looks_worth(double time) const {
     constexpr std::int32_t few_items = 128;  // they take no time
     const bool is_limited = has_grids() || (!is_pipeline_ && problem_.num_items() > few_items);
     if (!is_limited) return std::numeric_limits<double>::infinity();
-    const double part = is_pipeline_ ? 0.02 : 0.005;
+    const double lost = time / least_possible() - 1;
+    constexpr double usually_lost = 0.06;
+    const double part = is_pipeline_ ? 0.01 * std::min(2.0, lost / usually_lost) : 0.005;
     const double to_begin = is_pipeline_ ? 2e6 : 1e5;
     const bool is_kept = problem_.options().keep_groups == KeepGroups::rank;
     const double for_an_item = is_pipeline_ ? 20e3 : is_kept ? 6e3 : 1.8e3;
-    const double for_a_look = to_begin + for_an_item * problem_.num_items();
-    return part * static_cast<double>(least_possible()) / for_a_look;
+    return part * time / (to_begin + for_an_item * problem_.num_items());
   }
-  double looks_worth() {
-    if (!has_grids()) return most_looks_worth();
-    const double lost =
-        static_cast<double>(least().time) / static_cast<double>(least_possible()) - 1;
-    constexpr double usually_lost = 0.06;
-    return most_looks_worth() * std::min(1.0, lost / usually_lost / 2);
+  double least_possible() const {
+    return static_cast<double>(std::max<Nanoseconds>(1, pass_bound(problem_, bound_)));
   }
-  Nanoseconds least_possible() const {
-    return std::max<Nanoseconds>(1, pass_bound(problem_, bound_));
-  }
+  // Nothing takes much longer than that.
+  bool may_be_worth_looks() const { return looks_worth(2 * least_possible()) >= 1; }
 
   void search_static_sizes() {
     const bool is_synced = problem_.options().sync == Sync::microbatch;
