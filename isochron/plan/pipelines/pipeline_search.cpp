@@ -266,7 +266,8 @@ class PipelineSearch {
     if (may_be_shaped() && consider_shaped()) return;
     // A rough time that is too long to become the best when the slots are made properly. Packing
     // saves more where groups wait for all others.
-    const bool is_enough = has_sample_ || (is_trained() && are_all_short_);
+    const bool is_simple = is_trained() && !is_paced() && shape_.virtual_ == 1;
+    const bool is_enough = has_sample_ || is_simple || (is_trained() && are_all_short_);
     if (is_hasty_ && is_enough && is_good(best_rough_)) return;
     Nanoseconds far = best_rough_ + best_rough_ / (is_paced() ? 6 : 24);
     if (problem_.options().max_activation_bytes > 0 || best_rough_ == max_total_cost) {
