@@ -57,16 +57,19 @@ class BlockBound {
     begin_.push_back(options_.size());
   }
 
-  Nanoseconds raised(Nanoseconds low) const {
+  Nanoseconds raised(Nanoseconds low) {
     using Kind = PartRule::Kind;
     for (const std::int32_t block : problem_.sizes()) {
       if (problem_.num_ranks() % block != 0) continue;
       for (const Fixed fixed : {Fixed::by_share, Fixed::on_every_rank}) {
+        block_ = block;
+        fixed_ = fixed;
+        target_ = -1;
         for (const double edge : {0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5}) {
-          low = raised_by(low, block, fixed, {.kind = Kind::threshold, .value = edge});
+          low = raised_by(low, {.kind = Kind::threshold, .value = edge});
         }
         for (const double steps : {1, 2, 3, 4, 5}) {
-          low = raised_by(low, block, fixed, {.kind = Kind::steps, .value = steps});
+          low = raised_by(low, {.kind = Kind::steps, .value = steps});
         }
       }
     }
@@ -81,61 +84,90 @@ class BlockBound {
     double shared = 0;  // with its share of the micro-batch
   };
 
-  Nanoseconds raised_by(Nanoseconds low, std::int32_t block, Fixed fixed,
-                        const PartRule& rule) const {
-    if (is_possible(low, block, fixed, rule)) return low;
+  Nanoseconds raised_by(Nanoseconds low, const PartRule& rule) {
+    if (is_possible(low, rule)) return low;
     // Parts fall with the target: what is possible stays so.
     Nanoseconds step = std::max<Nanoseconds>(1, low >> 9);
     Nanoseconds passes = low + step;
-    while (!is_possible(passes, block, fixed, rule)) {
+    while (!is_possible(passes, rule)) {
       low = passes;
       step *= 2;
       passes += step;
     }
     while (passes - low > std::max<Nanoseconds>(1, low >> 14)) {
       const Nanoseconds middle = low + (passes - low) / 2;
-      (is_possible(middle, block, fixed, rule) ? passes : low) = middle;
+      (is_possible(middle, rule) ? passes : low) = middle;
     }
     return low;
   }
 
-  bool is_possible(Nanoseconds target, std::int32_t block, Fixed fixed,
-                   const PartRule& rule) const {
-    const auto time = static_cast<double>(target);
-    const double room =
-        fixed == Fixed::by_share ? time : time - static_cast<double>(problem_.microbatch());
-    if (room <= 0) return false;
-    const double limit = problem_.num_ranks() / static_cast<double>(block);
-    const double by_load = 1 / room;
+  bool is_possible(Nanoseconds target, const PartRule& rule) {
+    if (target != target_) set_parts(target);
+    if (!has_room_) return false;
+    const double limit = problem_.num_ranks() / static_cast<double>(block_);
     double sum = 0;
-    for (std::size_t i = 0; i + 1 < begin_.size(); ++i) {
-      // The rule never falls: of the sizes within a block the least area decides.
-      double area = std::numeric_limits<double>::infinity();
-      std::size_t k = begin_[i];
-      for (; k < begin_[i + 1] && options_[k].size <= block; ++k) {
-        const Option& option = options_[k];
-        if (option.time > time) continue;
-        area =
-            std::min(area, option.size * (fixed == Fixed::by_share ? option.shared : option.cost));
-      }
-      double least =
-          area < std::numeric_limits<double>::infinity() ? rule(area * by_load / block) : area;
+    std::size_t k = 0;
+    for (const Parts& parts : parts_) {
+      double least = parts.within < infinite ? rule(parts.within) : infinite;
       // A wider group has its part of every block that it covers.
-      for (; k < begin_[i + 1] && least > 0; ++k) {
-        const Option& option = options_[k];
-        if (option.time > time) continue;
-        const double load = fixed == Fixed::by_share ? option.shared : option.cost;
-        least = std::min(least, option.size / block * rule(load * by_load));
+      for (; k < parts.end_of_wider && least > 0; ++k) {
+        least = std::min(least, wider_[k].num_blocks * rule(wider_[k].part));
       }
+      k = parts.end_of_wider;
       sum += least;
       if (sum * (1 - 1e-9) > limit) return false;
     }
     return true;
   }
 
+  // Of all bundles, in blocks that are done within a target.
+  void set_parts(Nanoseconds target) {
+    target_ = target;
+    const auto time = static_cast<double>(target);
+    const double room =
+        fixed_ == Fixed::by_share ? time : time - static_cast<double>(problem_.microbatch());
+    has_room_ = room > 0;
+    if (!has_room_) return;
+    const double by_load = 1 / room;
+    parts_.clear();
+    wider_.clear();
+    for (std::size_t i = 0; i + 1 < begin_.size(); ++i) {
+      // Rules never fall: of the sizes within a block the least area decides.
+      double area = infinite;
+      for (std::size_t k = begin_[i]; k < begin_[i + 1]; ++k) {
+        const Option& option = options_[k];
+        if (option.time > time) continue;
+        const double load = fixed_ == Fixed::by_share ? option.shared : option.cost;
+        if (option.size <= block_) {
+          area = std::min(area, option.size * load);
+        } else {
+          wider_.push_back({.num_blocks = option.size / block_, .part = load * by_load});
+        }
+      }
+      parts_.push_back({.within = area * by_load / block_, .end_of_wider = wider_.size()});
+    }
+  }
+
+  static constexpr double infinite = std::numeric_limits<double>::infinity();
+  struct Parts {                   // of a bundle
+    double within = infinite;      // of a block
+    std::size_t end_of_wider = 0;  // groups, which begin where those of the bundle before end
+  };
+  struct Wider {  // group
+    double num_blocks = 1;
+    double part = 0;  // of each
+  };
+
   const Problem& problem_;
   std::vector<std::size_t> begin_;  // of the options of each bundle
   std::vector<Option> options_;
+  std::int32_t block_ = 1;
+  Fixed fixed_ = Fixed::by_share;
+  // Of these, and of the target that was asked for last:
+  Nanoseconds target_ = -1;
+  bool has_room_ = false;
+  std::vector<Parts> parts_;
+  std::vector<Wider> wider_;
 };
 
 }  // namespace

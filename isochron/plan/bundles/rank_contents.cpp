@@ -15,7 +15,7 @@ namespace isochron {
 
 namespace {
 
-constexpr Nanoseconds max_cells = 3072;
+constexpr Nanoseconds max_cells = 2048;
 constexpr std::size_t stride = 16;     // pieces between tables
 constexpr std::size_t num_whole = 12;  // wide pieces that are not cut where others are judged
 constexpr int coarse_bits = 8;         // of worths, that tables round up

@@ -249,13 +249,15 @@ class CoverSearch {
 
 }  // namespace
 
+bool is_coverable(const TightQuestion& question) {
+  constexpr std::size_t max_bundles = 40;  // of more of them there are too many sets
+  return !question.bundles.empty() && question.bundles.size() <= max_bundles &&
+         question.num_other_groups == 0;
+}
+
 std::optional<TightSets> find_cover(const BundleTable& table, const TightQuestion& question,
                                     Nanoseconds low, Nanoseconds high, std::int64_t work) {
-  constexpr std::size_t max_bundles = 40;  // of more of them there are too many sets
-  if (question.bundles.empty() || question.bundles.size() > max_bundles ||
-      question.num_other_groups > 0) {
-    return std::nullopt;
-  }
+  if (!is_coverable(question)) return std::nullopt;
   return CoverSearch(table, question).run(low, high, work);
 }
 
