@@ -1,11 +1,12 @@
 // Which bundles share a block of ranks: starts for every number of bundles in a block, and
 // annealing.
 //
-// What a block needs for its bundles is found exactly, sizes and places within it included, so that
-// a change is one of the partition only: a bundle goes from a late block to another one, or one or
-// two of them are exchanged. A target a little below the best step so far makes some blocks late;
-// what is annealed is by how much all of them are, not only the last one. Most changes are refused
-// by the area of a block alone.
+// Blocks of several ranks are also filled one after the other, and some bundles widened
+// (filled_steps.h). What a block needs for its bundles is found exactly, sizes and places within it
+// included, so that a change is one of the partition only: a bundle goes from a late block to
+// another one, or one or two of them are exchanged. A target a little below the best step so far
+// makes some blocks late; what is annealed is by how much all of them are, not only the last one.
+// Most changes are refused by the area of a block alone.
 
 #include "isochron/plan/bundles/bundle_partition.h"
 
@@ -17,7 +18,7 @@
 
 #include "isochron/core/random.h"
 #include "isochron/plan/bundles/even_blocks.h"
-#include "isochron/plan/bundles/full_blocks.h"
+#include "isochron/plan/bundles/filled_steps.h"
 #include "isochron/plan/bundles/set_cover.h"
 #include "isochron/plan/bundles/tight_sets.h"
 #include "isochron/plan/bundles/wide_places.h"
@@ -31,7 +32,12 @@ class PartitionSearch {
  public:
   PartitionSearch(const Problem& problem, const BundleTable& table, std::int32_t level,
                   BlockPacker::Ranks ranks)
-      : problem_(problem), table_(table), level_(level), packer_(table, level, ranks), random_(5) {
+      : problem_(problem),
+        table_(table),
+        level_(level),
+        packer_(table, level, ranks),
+        may_widen_(ranks == BlockPacker::Ranks::change_groups),
+        random_(5) {
     blocks_.resize(static_cast<std::size_t>(problem.num_ranks() / table.size(level)));
     for (BundleId bundle = 0; bundle < table.num_bundles(); ++bundle) {
       double least = std::numeric_limits<double>::infinity();
@@ -57,11 +63,6 @@ class PartitionSearch {
 
  private:
   using Blocks = std::vector<BundleSet>;
-  struct Start {
-    WidePlaces wide;
-    Blocks blocks;
-    Nanoseconds time = 0;
-  };
 
   Draft draft() {
     std::vector<RankRange> places = wide_.ranks;
@@ -88,20 +89,26 @@ class PartitionSearch {
       if (level_ == 1) try_tight_sets(num_trials);
       return;
     }
+    FilledSteps filled(table_, problem_.num_ranks(), level_, packer_, bound_);
     std::int64_t work = 8 * num_trials;
-    anneal_and_fill(num_trials / 3, work);
-    if (best_.empty()) return;
-    Start best{.wide = wide_, .blocks = best_, .time = best_time_};
-    for (const Nanoseconds limit : narrower_limits(table_, level_, best.wide)) {
-      if (limit >= best.time || !place_wide(limit)) break;
-      best_.clear();
-      anneal_and_fill(num_trials / 6, work);
-      if (best_.empty() || best_time_ >= best.time) continue;
-      best = {.wide = wide_, .blocks = best_, .time = best_time_};
+    std::optional<BlockStep> best = annealed_step(num_trials / 3);
+    if (!best) return;
+    filled.refill(*best, work);
+    for (const Nanoseconds limit : narrower_limits(table_, level_, best->wide)) {
+      if (limit >= best->time || !place_wide(limit)) break;
+      std::optional<BlockStep> narrower = annealed_step(num_trials / 6);
+      if (!narrower) continue;
+      filled.refill(*narrower, work);
+      if (narrower->time < best->time) best = std::move(narrower);
     }
-    wide_ = std::move(best.wide);
-    best_ = std::move(best.blocks);
-    best_time_ = best.time;
+    constexpr std::size_t most_in_a_block = 3;  // with more of them holes are small
+    if (may_widen_ && area_.size() <= most_in_a_block * blocks_.size()) {
+      work = 16 * num_trials;
+      filled.widen(*best, work);
+    }
+    wide_ = std::move(best->wide);
+    best_ = std::move(best->blocks);
+    best_time_ = best->time;
   }
 
   bool place_wide(Nanoseconds limit) {
@@ -110,12 +117,13 @@ class PartitionSearch {
     return places.has_value();
   }
 
-  void anneal_and_fill(std::int64_t num_trials, std::int64_t& work) {
+  std::optional<BlockStep> annealed_step(std::int64_t num_trials) {
     constexpr double hot = 0.05;
-    if (!deal()) return;
+    if (!deal()) return std::nullopt;
+    best_.clear();
     note();
     anneal(num_trials, hot);
-    fill_all(work);
+    return BlockStep{.wide = wide_, .blocks = best_, .time = best_time_};
   }
 
   std::vector<BundleId> dealt_out() const {
@@ -132,25 +140,6 @@ class PartitionSearch {
     if (!even) return;
     blocks_ = *even;
     note();
-  }
-
-  // The shortest step whose blocks are filled one after the other, by halving.
-  void fill_all(std::int64_t& work) {
-    const std::vector<BundleId> bundles = dealt_out();
-    Nanoseconds low =
-        std::max(bound_, *std::max_element(wide_.before.begin(), wide_.before.end())) - 1;
-    Nanoseconds high = best_time_;
-    const Nanoseconds near = std::max<Nanoseconds>(1, bound_ >> 10);
-    while (high - low > near && work > 0) {
-      const Nanoseconds time = low + (high - low) / 2;
-      if (auto full = full_blocks(table_, level_, packer_, wide_.before, bundles, time, work)) {
-        blocks_ = *std::move(full);
-        note();
-        high = std::min(time, best_time_);
-      } else {
-        low = time;
-      }
-    }
   }
 
   Nanoseconds time_of(std::size_t block, const BundleSet& set) {
@@ -395,6 +384,7 @@ class PartitionSearch {
   const BundleTable& table_;
   std::int32_t level_;
   BlockPacker packer_;
+  bool may_widen_;  // groups of several sizes may follow each other
   Random random_;
   WidePlaces wide_;           // of bundles that no block runs in time
   std::vector<double> area_;  // of each bundle at least, in time of a block
