@@ -1,6 +1,7 @@
 #include "isochron/plan/bundles/bundle_bound.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "isochron/plan/bundles/bundle_sets.h"
 #include "isochron/plan/bundles/cover_bound.h"
@@ -49,13 +50,22 @@ Nanoseconds bound_by_covers(const Problem& problem, const BundleTable& table, st
   const double a_rank = static_cast<double>(table.num_bundles()) / problem.num_ranks();
   for (std::int32_t level = table.num_levels(); level-- > lowest;) {
     if (a_rank * table.size(level) > most_in_a_block || !has_halves(table, level)) continue;
-    // With as many bundles in sets as leave these few enough.
-    for (const double part : {0.0, 0.5, 0.75, 1.0}) {
-      const double small = part * small_area(table, level, high);
-      const std::size_t most = part == 1 ? 6'000 : 2'500;
+    const auto by_list = [&](double small, std::size_t most) -> std::optional<Nanoseconds> {
       const auto sets = find_bundle_sets(table, level, high, small, most);
-      if (!sets) continue;
+      if (!sets) return std::nullopt;
       return cover_bound(table, problem.num_ranks(), level, *sets, small, low, high, useful);
+    };
+    if (const auto bound = by_list(0, 2'500)) return *bound;
+    // Too many to list. From near there is little to gain by them.
+    constexpr std::int64_t work = 400'000;
+    if (high - low > low >> 10 &&
+        is_least_by_covers(table, problem.num_ranks(), level, high, work)) {
+      return high;
+    }
+    // With as many bundles in sets as leave these few enough.
+    for (const double part : {0.5, 0.75, 1.0}) {
+      const double small = part * small_area(table, level, high);
+      if (const auto bound = by_list(small, part == 1 ? 6'000 : 2'500)) return *bound;
     }
   }
   return low;

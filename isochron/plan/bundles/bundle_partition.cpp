@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -142,9 +143,11 @@ class PartitionSearch {
     note();
   }
 
-  Nanoseconds time_of(std::size_t block, const BundleSet& set) {
+  // Negative if it is more than a limit.
+  Nanoseconds time_of(std::size_t block, const BundleSet& set,
+                      Nanoseconds limit = BlockPacker::never - 1) {
     if (set.count == 0) return wide_.before[block];
-    const Nanoseconds time = packer_.time(set.ids());
+    const Nanoseconds time = packer_.time(set.ids(), limit - wide_.before[block]);
     return time < 0 ? time : wide_.before[block] + time;
   }
 
@@ -222,7 +225,7 @@ class PartitionSearch {
     std::size_t first = 0;
     for (std::size_t last = sets.size(); last > first + 1;) {
       const TightSet& many = sets[--last];
-      if (many.size() + sets[first].size() > BundleSet::max_count) continue;
+      if (many.size() + sets[first].size() > BundleSet::few) continue;
       while (block < blocks_.size() && wide_.before[block] > 0) ++block;
       if (block == blocks_.size()) break;
       for (const TightSet& set : {many, sets[first]}) {
@@ -363,16 +366,19 @@ class PartitionSearch {
       return excess(area);
     };
     if (least(from, left) + least(to, right) >= limit) return;
-    right.time = time_of(to, right);
+    const auto latest = [&](double late) {
+      return target_ + static_cast<Nanoseconds>(std::ceil(limit - late));
+    };
+    right.time = time_of(to, right, latest(least(from, left)));
     if (right.time < 0 || excess(right) + least(from, left) >= limit) return;
-    left.time = time_of(from, left);
+    left.time = time_of(from, left, latest(excess(right)));
     if (left.time < 0 || excess(right) + excess(left) >= limit) return;
     blocks_[from] = left;
     blocks_[to] = right;
     find_late();
-    Nanoseconds latest = 0;
-    for (const std::size_t k : late_) latest = std::max(latest, blocks_[k].time);
-    if (latest >= best_time_) return;
+    Nanoseconds last = 0;
+    for (const std::size_t k : late_) last = std::max(last, blocks_[k].time);
+    if (last >= best_time_) return;
     best_time_ = time();
     best_ = blocks_;
     if (late_.empty()) lower_target();

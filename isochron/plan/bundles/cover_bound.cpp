@@ -5,10 +5,11 @@
 // bundle have a price: if the dearest content of a block within T is worth v, and all bundles
 // together more than v times the blocks, then no step of length T exists. The prices come from the
 // linear program that covers all bundles with as few blocks as possible (Gilmore and Gomory, 1961),
-// over all sets that a block can run; of wider groups the longest takes its whole time of a block,
-// others fill the rest at the best rate that any of them has, and so do small bundles where there
-// are too many to combine. Prices that exclude T exclude more than that: T rises to where they
-// fail, and the simplex method goes on from there with the sets that are new.
+// over all sets that a block can run, listed or found as prices ask for them; of wider groups the
+// longest takes its whole time of a block, others fill the rest at the best rate that any of them
+// has, and so do small bundles where there are too many to combine. Prices that exclude T exclude
+// more than that: T rises to where they fail, and the simplex method goes on from there with the
+// sets that are new.
 //
 // Whatever the rounding of the simplex method, a bound is taken from prices only after the dearest
 // content at these very prices was looked up.
@@ -20,6 +21,7 @@
 #include <optional>
 #include <utility>
 
+#include "isochron/plan/bundles/dear_sets.h"
 #include "isochron/plan/bundles/wide_fill.h"
 
 namespace isochron {
@@ -34,7 +36,6 @@ class CoverBound {
              const std::vector<BundleSet>& sets, double small, Nanoseconds high)
       : table_(table),
         level_(level),
-        sets_(sets),
         count_(static_cast<std::size_t>(table.num_bundles())),
         num_blocks_(num_ranks / table.size(level)),
         high_(high),
@@ -46,11 +47,7 @@ class CoverBound {
     for (BundleId bundle = 0; bundle < table.num_bundles(); ++bundle) {
       if (area(bundle) <= small) small_.push_back(bundle);
     }
-    for (const BundleSet& set : sets) {
-      double sum = 0;
-      for (const BundleId bundle : set.ids()) sum += area(bundle);
-      area_of_set_.push_back(sum);
-    }
+    for (const BundleSet& set : sets) add_set(set);
     fixed_ = table.fixed(0);
     for (std::int32_t l = 0; l < table.num_levels(); ++l) fixed_ = std::min(fixed_, table.fixed(l));
   }
@@ -78,17 +75,34 @@ class CoverBound {
     return low;
   }
 
+  // Whether no step is shorter than `high`, if `sets` are not all: others are found with so much
+  // work.
+  bool is_high_least(DearSets& dear, std::int64_t work) {
+    dear_ = &dear;
+    work_left_ = work;
+    return excluded_by_cover(high_ - 1) >= high_;
+  }
+
  private:
+  void add_set(const BundleSet& set) {
+    double sum = 0;
+    for (const BundleId bundle : set.ids()) sum += area(bundle);
+    area_of_set_.push_back(sum);
+    sets_.push_back(set);
+  }
+
   // No step is shorter: more than `target` if the cover shows it.
   Nanoseconds excluded_by_cover(Nanoseconds target) {
     Nanoseconds proved = target;
     if (!begin(target)) return proved;
-    for (std::size_t pivot = 0; pivots_left_ > 0; ++pivot, --pivots_left_) {
+    for (std::size_t pivot = 0; pivots_left_ > 0 && !is_given_up_; ++pivot, --pivots_left_) {
       if (cover_size() <= num_blocks_) break;  // perhaps there is a step of this length
       const Column best = helpful(target);
       const bool is_best = best.worth <= 1 + slack && best.surplus == no_surplus;
       if (is_best || pivot % proof_interval == 0) {
+        const std::size_t num_known = sets_.size();
         const Nanoseconds excluded = excluded_from(target);
+        if (sets_.size() > num_known) continue;  // they may make the cover smaller
         if (excluded > target) {
           proved = std::max(proved, excluded);
           if (proved >= high_) break;
@@ -127,7 +141,8 @@ class CoverBound {
     surplus_.assign(count_, false);
     std::vector<double> part(count_, 0);  // of a bundle that a block holds at most
     std::vector<std::pair<double, std::size_t>> fullest;
-    for (std::size_t i = 0; i < sets_.size() && sets_[i].time <= target; ++i) {
+    for (std::size_t i = 0; i < sets_.size(); ++i) {
+      if (sets_[i].time > target) continue;
       if (sets_[i].count == 1) part[static_cast<std::size_t>(sets_[i].bundles[0])] = 1;
       fullest.emplace_back(-area_of_set_[i], i);
     }
@@ -233,7 +248,8 @@ class CoverBound {
               .small = {.bundle = small.bundle, .part = small.part * beside}};
     };
     consider(nullptr, 0, 0, 0);
-    for (std::size_t i = begin; i < std::min(end, sets_.size()) && sets_[i].time <= target; ++i) {
+    for (std::size_t i = begin; i < std::min(end, sets_.size()); ++i) {
+      if (sets_[i].time > target) continue;
       if (best.worth >= enough) break;
       consider(&sets_[i], worth(sets_[i]), sets_[i].time, area_of_set_[i]);
     }
@@ -258,7 +274,14 @@ class CoverBound {
     shown_ = price_;
     for (double& price : shown_) price = std::max(0.0, price);
     const double limit = priced_total() / num_blocks_ * (1 - slack);
-    return has_block_worth(limit, target) ? target : std::min(high_, excluded_up_to(target, limit));
+    if (has_block_worth(limit, target)) return target;
+    if (dear_ == nullptr) return std::min(high_, excluded_up_to(target, limit));
+    // Whether none of the sets that are not listed is worth it either.
+    const auto more = dear_->find(shown_, wide_, target, limit, work_left_);
+    is_given_up_ = !more;
+    if (!more) return target;
+    for (const BundleSet& set : *more) add_set(set);
+    return more->empty() ? target + 1 : target;
   }
 
   // Begins where one was found last: prices change little.
@@ -296,7 +319,7 @@ class CoverBound {
     };
     consider(0, 0, 0);
     for (std::size_t i = 0; i < sets_.size(); ++i) {
-      if (static_cast<double>(sets_[i].time) >= latest) break;
+      if (static_cast<double>(sets_[i].time) >= latest) continue;
       consider(worth(sets_[i]), sets_[i].time, area_of_set_[i]);
     }
     return std::max(target + 1, static_cast<Nanoseconds>(latest * (1 - 1e-12)));
@@ -357,7 +380,10 @@ class CoverBound {
 
   const BundleTable& table_;
   std::int32_t level_;
-  const std::vector<BundleSet>& sets_;
+  std::vector<BundleSet> sets_;
+  DearSets* dear_ = nullptr;  // finds more of them
+  std::int64_t work_left_ = 0;
+  bool is_given_up_ = false;
   std::size_t count_;
   std::int32_t num_blocks_;
   Nanoseconds high_;
@@ -383,6 +409,13 @@ Nanoseconds cover_bound(const BundleTable& table, std::int32_t num_ranks, std::i
                         const std::vector<BundleSet>& sets, double small, Nanoseconds low,
                         Nanoseconds high, Nanoseconds useful) {
   return CoverBound(table, num_ranks, level, sets, small, high).raised(low, useful);
+}
+
+bool is_least_by_covers(const BundleTable& table, std::int32_t num_ranks, std::int32_t level,
+                        Nanoseconds time, std::int64_t work) {
+  DearSets dear(table, level, time);
+  CoverBound cover(table, num_ranks, level, dear.first_sets(), 0, time);
+  return cover.is_high_least(dear, work);
 }
 
 }  // namespace isochron

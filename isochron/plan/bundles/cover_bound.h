@@ -15,4 +15,10 @@ namespace isochron {
                                       double small, Nanoseconds low, Nanoseconds high,
                                       Nanoseconds useful);
 
+// Whether no step is shorter than `time`, by all sets of at most 64 bundles that a block of a level
+// can hold. These are found as they are needed (dear_sets.h), and it is given up after so much
+// work.
+[[nodiscard]] bool is_least_by_covers(const BundleTable& table, std::int32_t num_ranks,
+                                      std::int32_t level, Nanoseconds time, std::int64_t work);
+
 }  // namespace isochron

@@ -126,8 +126,8 @@ class FullBlocks {
 
   bool is_packed(double area, double worth) {
     work_ -= packing;
-    set_.time = packer_.time(set_.ids());
-    if (set_.time < 0 || static_cast<double>(set_.time) > room_) return false;
+    set_.time = packer_.time(set_.ids(), static_cast<Nanoseconds>(room_));
+    if (set_.time < 0) return false;
     best_ = set_;
     best_area_ = area;
     best_worth_ = worth;
