@@ -30,9 +30,9 @@ std::unique_ptr<Problem> with_powers(const Problem& problem) {
 // Every bundle in one micro-batch.
 NarrowerQuestion with_whole_bundles(const Problem& problem) {
   NarrowerQuestion question;
-  Work work = problem.work();
-  work.items.clear();
-  work.bundles.clear();
+  Work work;
+  work.lengths = problem.work().lengths;
+  work.extra_costs = problem.work().extra_costs;
   for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
     const auto parts = problem.items_of(bundle);
     if (std::any_of(parts.begin(), parts.end(),
@@ -40,12 +40,13 @@ NarrowerQuestion with_whole_bundles(const Problem& problem) {
       return {};
     }
     question.parts.emplace_back(parts.begin(), parts.end());
-    auto& whole = work.items.emplace_back();
+    std::vector<SequenceId> whole;
     for (const ItemId item : parts) {
-      const auto& ids = problem.work().items[static_cast<std::size_t>(item)];
+      const auto ids = problem.sequences_of(item);
       whole.insert(whole.end(), ids.begin(), ids.end());
     }
     std::sort(whole.begin(), whole.end());
+    work.items.push_back(whole);
     work.bundles.push_back({bundle});
   }
   PlanOptions options = problem.options();

@@ -24,7 +24,7 @@ std::int64_t least_bytes(const StepPlan& plan, const Problem& problem, ItemId it
   std::int64_t least = max_total_cost + 1;
   for (const std::int32_t size : sizes) {
     Tokens tokens = 0;
-    for (const SequenceId id : problem.work().items[static_cast<std::size_t>(item)]) {
+    for (const SequenceId id : problem.sequences_of(item)) {
       tokens +=
           padded_length(problem.work().lengths[id.index()], size, plan.options.tensor_parallel);
     }
@@ -54,7 +54,7 @@ std::optional<std::string> find_memory_obstacle(const StepPlan& plan, const Prob
     if (least <= limit) continue;
     return fmt::format(
         "{} holds at least {} activation bytes on a stage, max_activation_bytes is {}",
-        item_text(plan, problem.work().items[static_cast<std::size_t>(item)]), least, limit);
+        item_text(plan, problem.sequences_of(item)), least, limit);
   }
   return std::nullopt;
 }

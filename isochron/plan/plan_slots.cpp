@@ -36,7 +36,7 @@ void set_slots(const Problem& problem, const DraftSlots& slots, StepPlan& plan) 
     for (const DraftGroup& draft : slot) {
       ContextGroup group{.ranks = draft.ranks, .sequences = {}};
       for (const ItemId item : draft.items) {
-        const auto& ids = problem.work().items[static_cast<std::size_t>(item)];
+        const auto ids = problem.sequences_of(item);
         group.sequences.insert(group.sequences.end(), ids.begin(), ids.end());
       }
       std::sort(group.sequences.begin(), group.sequences.end());

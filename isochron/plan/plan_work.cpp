@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "isochron/pad/pad.h"
 
@@ -24,34 +25,47 @@ Work work_of(const StepPlan& plan, std::size_t num_kept) {
   work.extra_costs = plan.batch.extra_cost_ns;
   if (!work.extra_costs.empty()) work.extra_costs.resize(work.lengths.size(), 0);
   const std::size_t num_rows = plan.batch.lengths.size();
-  std::vector<std::int32_t> place_of_group(plan.batch.group_names.size(), -1);
-  const KeepGroups keep = plan.options.keep_groups;
+  std::vector<SequenceId> kept;
   for (std::size_t i = 0; i < work.lengths.size(); ++i) {
     if (i < num_rows && unit_of(plan, i) >= num_kept) continue;
-    const SequenceId id(static_cast<std::int32_t>(i));
-    const bool is_kept = keep != KeepGroups::none && i < num_rows;
-    std::int32_t* place = is_kept ? &place_of_group[plan.batch.groups[i].index()] : nullptr;
-    if (place != nullptr && *place >= 0) {
-      if (keep == KeepGroups::microbatch) {
-        work.items[static_cast<std::size_t>(*place)].push_back(id);
-      } else {
-        work.bundles[static_cast<std::size_t>(*place)].push_back(
-            static_cast<ItemId>(work.items.size()));
-        work.items.push_back({id});
-      }
+    kept.emplace_back(static_cast<std::int32_t>(i));
+  }
+  if (plan.options.keep_groups != KeepGroups::microbatch) {
+    work.items.reserve(kept.size(), kept.size());
+    for (const SequenceId id : kept) work.items.push_back({id});
+  }
+  if (plan.options.keep_groups == KeepGroups::none) {
+    work.bundles.reserve(kept.size(), kept.size());
+    for (std::size_t i = 0; i < kept.size(); ++i) work.bundles.push_back({static_cast<ItemId>(i)});
+    return work;
+  }
+  // Groups by when they come first, each as places in `kept`; a padding row is one by itself.
+  std::vector<std::vector<ItemId>> groups;
+  std::vector<std::int32_t> place_of_group(plan.batch.group_names.size(), -1);
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    const std::size_t row = kept[i].index();
+    auto place = static_cast<std::int32_t>(groups.size());
+    if (row < num_rows) {
+      std::int32_t& known = place_of_group[plan.batch.groups[row].index()];
+      if (known < 0) known = place;
+      place = known;
+    }
+    if (place == std::ssize(groups)) groups.emplace_back();
+    groups[static_cast<std::size_t>(place)].push_back(static_cast<ItemId>(i));
+  }
+  for (const std::vector<ItemId>& group : groups) {
+    if (plan.options.keep_groups == KeepGroups::rank) {
+      work.bundles.push_back(group);
       continue;
     }
-    if (place != nullptr) {
-      *place = static_cast<std::int32_t>(keep == KeepGroups::microbatch ? work.items.size()
-                                                                        : work.bundles.size());
-    }
     work.bundles.push_back({static_cast<ItemId>(work.items.size())});
-    work.items.push_back({id});
+    work.items.push_back({});
+    for (const ItemId place : group) work.items.extend(kept[static_cast<std::size_t>(place)]);
   }
   return work;
 }
 
-std::string item_text(const StepPlan& plan, const std::vector<SequenceId>& item) {
+std::string item_text(const StepPlan& plan, std::span<const SequenceId> item) {
   if (item.size() == 1) {
     const std::size_t i = item.front().index();
     const Tokens length =
@@ -72,7 +86,7 @@ std::optional<std::string> apply_oversize(const StepPlan& plan, Problem& problem
   }
   const std::int32_t widest = problem.sizes().empty() ? 0 : problem.sizes().back();
   for (ItemId item = 0; item < problem.num_items(); ++item) {
-    const auto& ids = problem.work().items[static_cast<std::size_t>(item)];
+    const auto ids = problem.sequences_of(item);
     const auto sizes = problem.sizes();
     if (std::any_of(sizes.begin(), sizes.end(),
                     [&](std::int32_t size) { return problem.item_fits(size, item); })) {
@@ -105,7 +119,7 @@ std::optional<std::string> apply_oversize(const StepPlan& plan, Problem& problem
                      [&](std::int32_t size) { return problem.fits(size, bundle); })) {
       const ItemId first = problem.items_of(bundle).front();
       return fmt::format("no group of ranks can run all sequences of the group of {}",
-                         item_text(plan, problem.work().items[static_cast<std::size_t>(first)]));
+                         item_text(plan, problem.sequences_of(first)));
     }
   }
   return std::nullopt;
@@ -115,7 +129,7 @@ void set_oversized(const Problem& problem, StepPlan& plan) {
   plan.oversized.clear();
   for (ItemId item = 0; item < problem.num_items(); ++item) {
     if (!problem.is_alone(item)) continue;
-    const auto& ids = problem.work().items[static_cast<std::size_t>(item)];
+    const auto ids = problem.sequences_of(item);
     plan.oversized.insert(plan.oversized.end(), ids.begin(), ids.end());
   }
   std::sort(plan.oversized.begin(), plan.oversized.end());

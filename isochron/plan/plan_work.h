@@ -1,8 +1,8 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
-#include <vector>
 
 #include "isochron/plan/problem.h"
 #include "isochron/step/step_plan.h"
@@ -19,7 +19,7 @@ namespace isochron {
 [[nodiscard]] Work work_of(const StepPlan& plan, std::size_t num_kept);
 
 // What an item is called in a reason.
-[[nodiscard]] std::string item_text(const StepPlan& plan, const std::vector<SequenceId>& item);
+[[nodiscard]] std::string item_text(const StepPlan& plan, std::span<const SequenceId> item);
 
 // Marks what fits no group, or says why there is no plan.
 [[nodiscard]] std::optional<std::string> apply_oversize(const StepPlan& plan, Problem& problem);

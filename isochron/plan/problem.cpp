@@ -93,12 +93,14 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
   max_size_ = sizes_.empty() ? 0 : sizes_.back();
   if (has_speeds()) find_paces();
   is_plain_ = work_.bundles.size() == work_.items.size();
-  if (std::all_of(work_.items.begin(), work_.items.end(),
-                  [](const auto& item) { return item.size() == 1; })) {
-    lengths_of_items_.reserve(work_.items.size());
-    for (const auto& item : work_.items) {
-      lengths_of_items_.push_back(work_.lengths[item.front().index()]);
-    }
+  const auto ids = work_.items.values();
+  bool is_one_each = ids.size() == work_.items.size();
+  for (std::size_t i = 0; is_one_each && i < ids.size(); ++i) {
+    is_one_each = work_.items[i].size() == 1;
+  }
+  if (is_one_each) {
+    lengths_of_items_.reserve(ids.size());
+    for (const SequenceId id : ids) lengths_of_items_.push_back(work_.lengths[id.index()]);
     longest_of_size_.assign(keys_of_size_.size(), 0);
     for (std::int32_t size = 1; size <= max_size_; ++size) {
       const Tokens multiple = padded_length(1, size, options_.tensor_parallel);
@@ -106,9 +108,9 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
     }
   }
   tokens_of_one_.reserve(work_.items.size());
-  for (const auto& item : work_.items) {
+  for (ItemId item = 0; item < num_items(); ++item) {
     Tokens sum = 0;
-    for (const SequenceId id : item) {
+    for (const SequenceId id : sequences_of(item)) {
       sum += padded_length(work_.lengths[id.index()], 1, options_.tensor_parallel);
     }
     tokens_of_one_.push_back(sum);
@@ -239,7 +241,7 @@ Nanoseconds Problem::find_item_cost(PriceId id, ItemId item) const {
   Nanoseconds& known = costs[work_.bundles.size() + static_cast<std::size_t>(item)];
   if (known >= 0) return known;
   Nanoseconds sum = 0;
-  for (const SequenceId sequence : work_.items[static_cast<std::size_t>(item)]) {
+  for (const SequenceId sequence : sequences_of(item)) {
     sum += sequence_cost_at(price(id), sequence.index());
   }
   return known = sum;
@@ -249,7 +251,7 @@ Nanoseconds Problem::find_cost(PriceId id, BundleId bundle) const {
   const auto worked_out = [&] {
     Nanoseconds sum = 0;
     for (const ItemId item : items_of(bundle)) {
-      for (const SequenceId sequence : work_.items[static_cast<std::size_t>(item)]) {
+      for (const SequenceId sequence : sequences_of(item)) {
         sum += sequence_cost_at(price(id), sequence.index());
       }
     }
@@ -281,7 +283,7 @@ Nanoseconds Problem::group_cost(RankRange ranks, std::span<const ItemId> items) 
     exchange.link = *link;
     Nanoseconds time = microbatch_ + link_latency(*link);
     for (const ItemId item : items) {
-      for (const SequenceId sequence : work_.items[static_cast<std::size_t>(item)]) {
+      for (const SequenceId sequence : sequences_of(item)) {
         time += sequence_cost_at(exchange, sequence.index());
       }
     }
@@ -303,7 +305,7 @@ Nanoseconds Problem::least_cost_of(std::int32_t size, std::span<const ItemId> it
       if (!find_link(context, ranks)) continue;
       Nanoseconds sum = 0;
       for (const ItemId item : items) {
-        for (const SequenceId id : work_.items[static_cast<std::size_t>(item)]) {
+        for (const SequenceId id : sequences_of(item)) {
           const Nanoseconds extra = work_.extra_costs.empty() ? 0 : work_.extra_costs[id.index()];
           sum += *find_sequence_cost(cost_, context, ranks, work_.lengths[id.index()], extra);
         }
@@ -335,7 +337,7 @@ Tokens Problem::tokens(std::int32_t size, ItemId item) const {
                          options_.tensor_parallel);
   }
   Tokens sum = 0;
-  for (const SequenceId id : work_.items[static_cast<std::size_t>(item)]) {
+  for (const SequenceId id : sequences_of(item)) {
     sum += padded_length(work_.lengths[id.index()], size, options_.tensor_parallel);
   }
   return sum;

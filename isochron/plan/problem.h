@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "isochron/core/ids.h"
+#include "isochron/core/lists.h"
 #include "isochron/core/units.h"
 #include "isochron/cost/cost_model.h"
 #include "isochron/plan/exchange_order.h"
@@ -35,8 +36,8 @@ using PriceId = std::int32_t;
 struct Work {
   std::vector<Tokens> lengths;           // of all sequences, padding rows included
   std::vector<Nanoseconds> extra_costs;  // empty: none
-  std::vector<std::vector<SequenceId>> items;
-  std::vector<std::vector<ItemId>> bundles;
+  Lists<SequenceId> items;
+  Lists<ItemId> bundles;
 };
 
 class Problem {
@@ -61,6 +62,9 @@ class Problem {
   }
   [[nodiscard]] std::span<const ItemId> items_of(BundleId bundle) const {
     return work_.bundles[static_cast<std::size_t>(bundle)];
+  }
+  [[nodiscard]] std::span<const SequenceId> sequences_of(ItemId item) const {
+    return work_.items[static_cast<std::size_t>(item)];
   }
   [[nodiscard]] bool is_alone(ItemId item) const {
     return !is_alone_.empty() && is_alone_[static_cast<std::size_t>(item)];
@@ -122,7 +126,7 @@ class Problem {
   [[nodiscard]] Tokens tokens(std::int32_t size, ItemId item) const;
   [[nodiscard]] std::int32_t num_sequences(ItemId item) const {
     if (!lengths_of_items_.empty()) return 1;
-    return static_cast<std::int32_t>(work_.items[static_cast<std::size_t>(item)].size());
+    return static_cast<std::int32_t>(sequences_of(item).size());
   }
   // Whether a group of `size` may hold the bundle: each of its items keeps the capacity by itself.
   [[nodiscard]] bool fits(std::int32_t size, BundleId bundle) const {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <compare>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -58,7 +59,9 @@ class SecondLook {
 
   DraftSlots run() {
     if (are_static_sizes_searched(trial_, problem_)) search_static_sizes();
-    if (is_far()) search_others();
+    if (may_be_worth_looks() && is_far()) {
+      search_others(looks_worth(static_cast<double>(least().time)));
+    }
     return std::move(best_);
   }
 
@@ -119,11 +122,18 @@ class SecondLook {
     return second_look(same, question, std::move(slots), bound, effort, search_);
   }
 
-  // How many looks are worth their time: in pipelines a hundredth of the step, less or up to twice
-  // as much by what may be lost; elsewhere less, since there answers are closer to their bounds.
-  double looks_worth() {
-    const auto time = static_cast<double>(least().time);
-    const double lost = time / static_cast<double>(std::max<Nanoseconds>(1, bound_of_pass())) - 1;
+  // Annealing, and packing slots, take as long as they may. Grids of pipelines have taken most of
+  // their time by then.
+  bool has_grids() const { return is_pipeline_ && !is_annealed(problem_); }
+
+  // How many looks a step of that time is worth: in pipelines a hundredth of it, less or up to
+  // twice as much by what may be lost; elsewhere less, since there answers are closer to their
+  // bounds.
+  double looks_worth(double time) const {
+    constexpr std::int32_t few_items = 128;  // they take no time
+    const bool is_limited = has_grids() || (!is_pipeline_ && problem_.num_items() > few_items);
+    if (!is_limited) return std::numeric_limits<double>::infinity();
+    const double lost = time / least_possible() - 1;
     constexpr double usually_lost = 0.06;
     const double part = is_pipeline_ ? 0.01 * std::min(2.0, lost / usually_lost) : 0.005;
     const double to_begin = is_pipeline_ ? 2e6 : 1e5;
@@ -131,7 +141,11 @@ class SecondLook {
     const double for_an_item = is_pipeline_ ? 20e3 : is_kept ? 6e3 : 1.8e3;
     return part * time / (to_begin + for_an_item * problem_.num_items());
   }
-  Nanoseconds bound_of_pass() const { return pass_bound(problem_, bound_); }
+  double least_possible() const {
+    return static_cast<double>(std::max<Nanoseconds>(1, pass_bound(problem_, bound_)));
+  }
+  // Nothing takes much longer than that.
+  bool may_be_worth_looks() const { return looks_worth(2 * least_possible()) >= 1; }
 
   void search_static_sizes() {
     const bool is_synced = problem_.options().sync == Sync::microbatch;
@@ -169,21 +183,15 @@ class SecondLook {
   }
 
   // A rough answer tells: more effort seldom makes up for what the question leaves out.
-  void search_others() {
-    // Annealing, and packing slots, take as long as they may. Grids of pipelines have taken most of
-    // their time by then.
-    const bool has_grids = is_pipeline_ && !is_annealed(problem_);
+  void search_others(double num_looks) {
     constexpr std::int64_t to_begin = 2000;  // less than that saves little
-    constexpr std::int32_t few_items = 128;  // they take no time
-    const bool is_limited = has_grids || (!is_pipeline_ && problem_.num_items() > few_items);
-    double left = is_limited ? looks_worth() : 1e9;
     for (const NarrowerQuestion& question : narrower_questions(problem_)) {
-      left -= 1;
-      if (left < 0) break;
+      num_looks -= 1;
+      if (num_looks < 0) break;
       if (!is_pipeline_ && is_beaten(step_bound(*question.problem))) continue;
       // In pipelines whole bundles are few, and take as long to look at as all they hold.
       const std::int64_t of_items = effort_ * question.problem->num_items() / problem_.num_items();
-      const std::int64_t part = has_grids                ? of_items / 2
+      const std::int64_t part = has_grids()              ? of_items / 2
                                 : question.parts.empty() ? effort_ / 8
                                                          : effort_ / 4;
       const std::int64_t rough = std::max(part, std::min(effort_, to_begin));

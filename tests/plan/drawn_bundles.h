@@ -23,9 +23,9 @@ inline Work random_work(Random& random, std::int32_t num_bundles, std::int64_t m
   Work work;
   for (std::int32_t b = 0; b < num_bundles; ++b) {
     const std::int64_t count = random.between(1, most_items);
-    work.bundles.emplace_back();
+    work.bundles.push_back({});
     for (std::int64_t i = 0; i < count; ++i) {
-      work.bundles.back().push_back(static_cast<ItemId>(work.items.size()));
+      work.bundles.extend(static_cast<ItemId>(work.items.size()));
       work.items.push_back({SequenceId(static_cast<std::int32_t>(work.lengths.size()))});
       work.lengths.push_back(random.between(1, longest));
     }
@@ -65,10 +65,10 @@ inline Drawn plain_bundles(const std::vector<std::vector<Tokens>>& prompts) {
   drawn.options.keep_groups = KeepGroups::rank;
   drawn.options = resolved(drawn.options, drawn.topology);
   for (const std::vector<Tokens>& lengths : prompts) {
-    drawn.work.bundles.emplace_back();
+    drawn.work.bundles.push_back({});
     for (const Tokens length : lengths) {
       const auto item = static_cast<ItemId>(drawn.work.items.size());
-      drawn.work.bundles.back().push_back(item);
+      drawn.work.bundles.extend(item);
       drawn.work.items.push_back({SequenceId(item)});
       drawn.work.lengths.push_back(length);
     }

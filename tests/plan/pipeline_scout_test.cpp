@@ -83,13 +83,11 @@ double weighed_by_items(const Problem& problem, double longest, double power) {
 // Consecutive lengths, up to `most` of them, share their ranks.
 Work bundles_of(const std::vector<Tokens>& lengths, std::int64_t most, Random& random) {
   Work work = singles(lengths);
-  work.bundles.clear();
+  work.bundles = {};
   for (ItemId item = 0; item < static_cast<ItemId>(lengths.size());) {
-    auto& bundle = work.bundles.emplace_back();
-    const auto count = static_cast<ItemId>(random.between(1, most));
-    while (std::ssize(bundle) < count && item < static_cast<ItemId>(lengths.size())) {
-      bundle.push_back(item++);
-    }
+    work.bundles.push_back({});
+    const auto end = std::min<std::int64_t>(std::ssize(lengths), item + random.between(1, most));
+    while (item < end) work.bundles.extend(item++);
   }
   return work;
 }

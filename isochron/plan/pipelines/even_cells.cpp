@@ -49,7 +49,9 @@ std::optional<BinOf> cell_of_bundles(const Problem& problem, const CellItems& ce
     (is_full ? limits.min_units : limits.max_units) = shape.num_slots;
   }
   const Units units{.costs = costs, .tokens = volumes};
-  if (shape.is_rough) {
+  // What more care makes more even takes long for many, who share slots, where it is lost again.
+  constexpr std::int32_t many = 512;
+  if (shape.is_rough || problem.num_bundles() > many) {
     if (auto found = longest_first(units, dearest_first(costs), num_cells, limits)) return found;
   }
   return assign(units, num_cells, limits, RefineGoal::largest,

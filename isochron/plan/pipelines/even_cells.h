@@ -14,7 +14,7 @@ namespace isochron {
 struct GridShape {
   std::int32_t num_slots = 1;  // a multiple of pipeline.group
   Tokens capacity = 0;         // of a rank; only micro-batches of one item may exceed it
-  bool is_rough = false;       // items go to the cells by longest_first() alone
+  bool is_rough = false;       // of the ways to spread items over cells the likelier alone
 };
 
 // For cells of one size, which every item fits: spreads the items over the cells by what they cost,

@@ -29,6 +29,7 @@
 #include "isochron/plan/pipelines/shaped_slots.h"
 #include "isochron/plan/pipelines/slot_heights.h"
 #include "isochron/plan/plan_slots.h"
+#include "isochron/plan/related_problems.h"
 #include "isochron/plan/slots/slot_packer.h"
 #include "isochron/simulate/chunk_cost.h"
 #include "isochron/simulate/order_microbatches.h"
@@ -46,6 +47,19 @@ double looks_worth(const Problem& problem, Nanoseconds bound, std::int64_t work)
   constexpr double to_begin = 2e6;
   const double for_an_item = problem.options().sync == Sync::microbatch ? 25e3 : 20e3;
   return static_cast<double>(bound) / 100 / (to_begin + for_an_item * problem.num_items());
+}
+
+// Whether every item fits the smallest group and takes less than a third of the step there: such
+// are dealt to cells of one size.
+bool are_short(const Problem& problem, Nanoseconds bound) {
+  const std::int32_t size = problem.sizes().front();
+  const PriceId price = problem.cheapest_price(size);
+  const std::int32_t stages = problem.topology().pipeline.stages;
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    if (!problem.item_fits(size, item)) return false;
+    if (pass_time(problem, problem.item_cost(price, item)) / stages > bound / 3) return false;
+  }
+  return true;
 }
 
 std::int32_t narrowest_in(const DraftSlots& slots) {
@@ -70,6 +84,7 @@ class PipelineSearch {
         is_fixed_(context_mode(problem.options().context).kind == ContextMode::Kind::fixed),
         looks_worth_(looks_worth(problem, bound, work)),
         is_hasty_(looks_worth_ < 1),
+        are_all_short_(are_short(problem, bound)),
         capacity_(problem.capacity()),
         heights_(shape_, problem.options().pass, problem.model().forward_share),
         has_start_(!start.empty()),
@@ -108,8 +123,9 @@ class PipelineSearch {
     Scout scout(problem_, room_, heights_, capacity_, bound_, num_operations(), is_hasty_);
     has_sample_ = scout.has_sample();
     best_rough_ = best_time();
-    const bool may_have_cells =
-        !is_fixed_ && !problem_.has_speeds() && problem_.num_bundles() == problem_.num_items();
+    const bool may_have_cells = !is_fixed_ && !problem_.has_speeds() &&
+                                problem_.num_bundles() == problem_.num_items() &&
+                                !(is_hasty_ && is_trained() && are_all_short_);
     std::optional<RoughCells> cells;
     if (may_have_cells && scout.has_sample()) {
       cells = scout.find_cells();
@@ -118,9 +134,12 @@ class PipelineSearch {
       consider_cells({});
       best_rough_ = best_time();
     }
-    // Groups of one size are aligned.
+    // Groups of one size are aligned. A forward pass with items too long for small groups has
+    // better cells.
+    const bool are_better = is_hasty_ && !is_trained() && best_rough_ < max_total_cost &&
+                            !holds_all(problem_, problem_.sizes().front());
     const std::vector<GridRecipe> grids =
-        has_start_ ? std::vector<GridRecipe>{} : find_grids(scout);
+        has_start_ || are_better ? std::vector<GridRecipe>{} : find_grids(scout);
     if (cells && is_near(cells->time)) consider_cells(cells->guess);
     consider_grids(grids);
     if (!is_fixed_) consider_mixed(scout);
@@ -139,6 +158,7 @@ class PipelineSearch {
   // Slots of groups of several sizes help where some items are too long for anything else.
   bool is_good(Nanoseconds time) const { return time - bound_ <= bound_ / 8; }
   bool is_paced() const { return problem_.options().sync == Sync::microbatch; }
+  bool is_trained() const { return problem_.options().pass == Pass::train; }
 
   bool has_price_everywhere(std::int32_t size) const {
     for (std::int32_t first = 0; first + size <= problem_.num_ranks(); first += size) {
@@ -232,10 +252,8 @@ class PipelineSearch {
 
   // No cell that works as long as that is done before the best.
   Nanoseconds work_limit() const {
-    if (best_time() == max_total_cost || problem_.options().pass != Pass::train) {
-      return max_total_cost;
-    }
-    return best_time() * shape_.stages;
+    const bool is_known = is_trained() && best_time() < max_total_cost / shape_.stages;
+    return is_known ? best_time() * shape_.stages : max_total_cost;
   }
 
   // Slots of groups of several sizes: those that let no item take longer than some limit.
@@ -248,7 +266,8 @@ class PipelineSearch {
     if (may_be_shaped() && consider_shaped()) return;
     // A rough time that is too long to become the best when the slots are made properly. Packing
     // saves more where groups wait for all others.
-    if (is_hasty_ && has_sample_ && is_good(best_rough_)) return;
+    const bool is_enough = has_sample_ || (is_trained() && are_all_short_);
+    if (is_hasty_ && is_enough && is_good(best_rough_)) return;
     Nanoseconds far = best_rough_ + best_rough_ / (is_paced() ? 6 : 24);
     if (problem_.options().max_activation_bytes > 0 || best_rough_ == max_total_cost) {
       far = max_total_cost;
@@ -385,6 +404,7 @@ class PipelineSearch {
   bool is_fixed_;
   double looks_worth_;
   bool is_hasty_;
+  bool are_all_short_;
   bool has_sample_ = false;
   Tokens capacity_;  // of a rank, for micro-batches of several items
   SlotHeights heights_;

@@ -15,7 +15,7 @@ PipelineItem pipeline_item(const Problem& problem, const DraftGroup& group) {
   const auto size = static_cast<std::int32_t>(group.ranks.size);
   Tokens tokens = 0;
   for (const ItemId item : group.items) {
-    for (const SequenceId id : problem.work().items[static_cast<std::size_t>(item)]) {
+    for (const SequenceId id : problem.sequences_of(item)) {
       tokens += padded_length(problem.work().lengths[id.index()], size,
                               problem.options().tensor_parallel);
     }

@@ -46,12 +46,12 @@ std::unique_ptr<Problem> sample_of(const Problem& problem) {
     const bool is_alone = std::any_of(items.begin(), items.end(),
                                       [&](ItemId item) { return problem.is_alone(item); });
     if (is_alone || problem.sizes()[problem.smallest_place(bundle)] > ranks) continue;
-    auto& same = work.bundles.emplace_back();
+    work.bundles.push_back({});
     for (const ItemId item : items) {
-      same.push_back(static_cast<ItemId>(work.items.size()));
-      auto& sequences = work.items.emplace_back();
-      for (const SequenceId id : problem.work().items[static_cast<std::size_t>(item)]) {
-        sequences.emplace_back(static_cast<std::int32_t>(work.lengths.size()));
+      work.bundles.extend(static_cast<ItemId>(work.items.size()));
+      work.items.push_back({});
+      for (const SequenceId id : problem.sequences_of(item)) {
+        work.items.extend(SequenceId(static_cast<std::int32_t>(work.lengths.size())));
         work.lengths.push_back(problem.work().lengths[id.index()]);
         if (problem.work().extra_costs.empty()) continue;
         work.extra_costs.push_back(problem.work().extra_costs[id.index()]);
