@@ -114,8 +114,9 @@ class PartitionSearch {
 
   bool place_wide(Nanoseconds limit) {
     auto places = find_wide_places(table_, problem_.num_ranks(), level_, limit);
-    if (places) wide_ = *std::move(places);
-    return places.has_value();
+    if (!places) return false;
+    wide_ = *std::move(places);
+    return true;
   }
 
   std::optional<BlockStep> annealed_step(std::int64_t num_trials) {

@@ -21,6 +21,7 @@
 #include <optional>
 #include <utility>
 
+#include "isochron/plan/bundles/cover_program.h"
 #include "isochron/plan/bundles/dear_sets.h"
 #include "isochron/plan/bundles/wide_fill.h"
 
@@ -41,7 +42,6 @@ class CoverBound {
         high_(high),
         open_(high),
         pivots_left_(150 + 24 * count_),
-        price_(count_, 0),
         areas_(least_areas(table, level, high)),
         wide_(table, level, high) {
     for (BundleId bundle = 0; bundle < table.num_bundles(); ++bundle) {
@@ -96,7 +96,7 @@ class CoverBound {
     Nanoseconds proved = target;
     if (!begin(target)) return proved;
     for (std::size_t pivot = 0; pivots_left_ > 0 && !is_given_up_; ++pivot, --pivots_left_) {
-      if (cover_size() <= num_blocks_) break;  // perhaps there is a step of this length
+      if (program_.num_blocks() <= num_blocks_) break;  // perhaps there is a step of this length
       const Column best = helpful(target);
       const bool is_best = best.worth <= 1 + slack && best.surplus == no_surplus;
       if (is_best || pivot % proof_interval == 0) {
@@ -116,7 +116,7 @@ class CoverBound {
     return proved;
   }
 
-  static constexpr std::size_t no_surplus = ~std::size_t{0};
+  static constexpr BundleId no_surplus = -1;
   static constexpr std::size_t chunk = 128;
   static constexpr std::size_t proof_interval = 8;
 
@@ -126,7 +126,7 @@ class CoverBound {
     const BundleSet* set = nullptr;
     WideFill::Content wide = {};
     WideFill::Part small = {};
-    std::size_t surplus = no_surplus;  // not a block: the price of this bundle is below 0
+    BundleId surplus = no_surplus;  // not a block: the price of this bundle is below 0
   };
   struct Filler {
     BundleId bundle = -1;
@@ -136,9 +136,6 @@ class CoverBound {
 
   // Blocks of disjoint sets, the fullest first, and one for every bundle that none of them has.
   bool begin(Nanoseconds target) {
-    inverse_.assign(count_ * count_, 0);
-    cover_.assign(count_, 0);
-    surplus_.assign(count_, false);
     std::vector<double> part(count_, 0);  // of a bundle that a block holds at most
     std::vector<std::pair<double, std::size_t>> fullest;
     for (std::size_t i = 0; i < sets_.size(); ++i) {
@@ -153,8 +150,8 @@ class CoverBound {
     for (std::size_t i = 0; i < count_; ++i) {
       if (part[i] <= 0) part[i] = wide_.most_of(static_cast<BundleId>(i), target);
       if (part[i] <= 0) return false;
-      inverse_[i * count_ + i] = price_[i] = cover_[i] = 1 / part[i];
     }
+    program_.begin(part);
     std::sort(fullest.begin(), fullest.end());
     std::vector<bool> is_covered(count_, false);
     for (const auto& [area, i] : fullest) {
@@ -163,27 +160,10 @@ class CoverBound {
       if (std::any_of(ids.begin(), ids.end(), [&](BundleId b) { return is_covered[place(b)]; })) {
         continue;
       }
-      // The set takes the row of its first bundle; the blocks of the others stay, unused.
-      const std::size_t first = place(ids[0]);
-      is_covered[first] = true;
-      for (const BundleId bundle : ids.subspan(1)) {
-        is_covered[place(bundle)] = true;
-        inverse_[first * count_ + place(bundle)] = -1;
-        cover_[place(bundle)] = 0;
-        price_[first] -= 1;
-      }
+      for (const BundleId bundle : ids) is_covered[place(bundle)] = true;
+      program_.join(ids);
     }
     return true;
-  }
-
-  double cover_size() const {
-    double sum = 0;
-    for (const double x : cover_) sum += x;
-    // Surplus stands in the basis too and is no block.
-    for (std::size_t row = 0; row < count_; ++row) {
-      if (surplus_[row]) sum -= cover_[row];
-    }
-    return sum;
   }
 
   double area(BundleId bundle) const { return areas_[static_cast<std::size_t>(bundle)]; }
@@ -259,19 +239,19 @@ class CoverBound {
   // What makes the cover smaller: a few sets are looked at at a time, all of them if none of these
   // does, and then whether a price below 0 may fall out.
   Column helpful(Nanoseconds target) {
-    shown_ = price_;
+    show_prices();
     Column best = dearest(target, next_, next_ + chunk);
     next_ = next_ + chunk < sets_.size() ? next_ + chunk : 0;
     if (best.worth <= 1 + slack) best = dearest(target, 0, sets_.size());
     if (best.worth > 1 + slack) return best;
-    const auto lowest = std::min_element(price_.begin(), price_.end());
-    if (*lowest < -slack) best.surplus = static_cast<std::size_t>(lowest - price_.begin());
+    const auto lowest = std::min_element(shown_.begin(), shown_.end());
+    if (*lowest < -slack) best.surplus = static_cast<BundleId>(lowest - shown_.begin());
     return best;
   }
 
   // Up to where these prices, none below 0, exclude targets; `target` if they do not exclude it.
   Nanoseconds excluded_from(Nanoseconds target) {
-    shown_ = price_;
+    show_prices();
     for (double& price : shown_) price = std::max(0.0, price);
     const double limit = priced_total() / num_blocks_ * (1 - slack);
     if (has_block_worth(limit, target)) return target;
@@ -325,57 +305,21 @@ class CoverBound {
     return std::max(target + 1, static_cast<Nanoseconds>(latest * (1 - 1e-12)));
   }
 
+  void show_prices() { shown_.assign(program_.prices().begin(), program_.prices().end()); }
+
   // One step of the simplex method. False if nothing gets better.
   bool enter(const Column& column) {
-    std::vector<double> change(count_, 0);  // the column in terms of the basis
-    const auto add = [&](std::size_t bundle, double part) {
-      for (std::size_t row = 0; row < count_; ++row) {
-        change[row] += part * inverse_[bundle * count_ + row];
-      }
-    };
-    const bool is_surplus = column.surplus != no_surplus;
-    double gain = -1;
-    if (is_surplus) {
-      add(column.surplus, -1);
-      gain = -price_[column.surplus];
-    } else {
-      if (column.set != nullptr) {
-        for (const BundleId bundle : column.set->ids()) {
-          add(static_cast<std::size_t>(bundle), 1);
-          gain += price_[static_cast<std::size_t>(bundle)];
-        }
-      }
-      for (const WideFill::Part& each : {column.wide.longest, column.wide.rest, column.small}) {
-        if (each.bundle < 0) continue;
-        add(static_cast<std::size_t>(each.bundle), each.part);
-        gain += price_[static_cast<std::size_t>(each.bundle)] * each.part;
+    if (column.surplus != no_surplus) return program_.enter_surplus(column.surplus);
+    content_.clear();
+    if (column.set != nullptr) {
+      for (const BundleId bundle : column.set->ids()) {
+        content_.push_back({.bundle = bundle, .part = 1});
       }
     }
-    if (gain <= 1e-12) return false;
-    std::size_t leaving = count_;
-    double least = 0;
-    for (std::size_t row = 0; row < count_; ++row) {
-      if (change[row] <= 1e-9) continue;
-      const double ratio = cover_[row] / change[row];
-      if (leaving == count_ || ratio < least) {
-        least = ratio;
-        leaving = row;
-      }
+    for (const WideFill::Part& each : {column.wide.longest, column.wide.rest, column.small}) {
+      if (each.bundle >= 0) content_.push_back({.bundle = each.bundle, .part = each.part});
     }
-    if (leaving == count_) return false;
-    surplus_[leaving] = is_surplus;
-    for (std::size_t row = 0; row < count_; ++row) {
-      cover_[row] = row == leaving ? least : std::max(0.0, cover_[row] - least * change[row]);
-    }
-    for (std::size_t bundle = 0; bundle < count_; ++bundle) {
-      double* const inverse = &inverse_[bundle * count_];
-      const double pivot = inverse[leaving] / change[leaving];
-      if (pivot == 0) continue;
-      for (std::size_t row = 0; row < count_; ++row) inverse[row] -= pivot * change[row];
-      inverse[leaving] = pivot;
-      price_[bundle] -= gain * pivot;
-    }
-    return true;
+    return program_.enter(content_);
   }
 
   const BundleTable& table_;
@@ -391,16 +335,14 @@ class CoverBound {
   std::size_t pivots_left_;          // about what it takes; without an end a basis could come again
   Nanoseconds fixed_ = 0;            // of a micro-batch, at least
   std::vector<double> shown_;        // prices that sets are looked at with
-  std::vector<double> price_;        // of each bundle
   std::vector<double> areas_;        // of each bundle at least
   std::vector<double> area_of_set_;  // of each set at least
   WideFill wide_;
   std::vector<BundleId> small_;  // bundles that no set has
-  std::vector<double> inverse_;  // of the basis: by bundle, then by row
-  std::vector<double> cover_;    // how often each block of the basis is used
-  std::size_t next_ = 0;         // set to look at
-  std::size_t last_dear_ = 0;    // set that was worth too much
-  std::vector<bool> surplus_;    // the row is no block
+  CoverProgram program_;
+  std::vector<CoverProgram::Part> content_;  // that enters
+  std::size_t next_ = 0;                     // set to look at
+  std::size_t last_dear_ = 0;                // set that was worth too much
 };
 
 }  // namespace
