@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "isochron/plan/problem.h"
+
+namespace isochron {
+
+// The linear program that covers all bundles with as few blocks as possible, by the simplex method.
+// What blocks may hold comes in one by one; prices are those of its dual.
+class CoverProgram {
+ public:
+  struct Part {
+    BundleId bundle = 0;
+    double part = 0;  // of the bundle
+  };
+
+  // Begins with one kind of block for each bundle, which holds so much of it: more than nothing.
+  void begin(std::span<const double> parts);
+  // A block of bundles that begin() has whole, and no such block had before, replaces theirs.
+  void join(std::span<const BundleId> bundles);
+
+  [[nodiscard]] double num_blocks() const;
+  [[nodiscard]] std::span<const double> prices() const { return price_; }
+  // One step with a block of such content. False if nothing gets better.
+  bool enter(std::span<const Part> content);
+  // One step in which more of a bundle may be covered than there is: its price was below 0.
+  bool enter_surplus(BundleId bundle);
+
+ private:
+  bool exchange(double gain, bool is_surplus);
+  void add(std::size_t bundle, double part);
+
+  std::size_t count_ = 0;
+  std::vector<double> price_;    // of each bundle
+  std::vector<double> inverse_;  // of the basis: by bundle, then by row
+  std::vector<double> cover_;    // how often each block of the basis is used
+  std::vector<bool> surplus_;    // the row is no block
+  std::vector<double> change_;   // what enters, in terms of the basis
+};
+
+}  // namespace isochron
