@@ -9,6 +9,7 @@
 #include "isochron/plan/bounds/bounds.h"
 #include "isochron/plan/bundles/bundle_sets.h"
 #include "isochron/plan/bundles/even_blocks.h"
+#include "isochron/plan/bundles/filled_steps.h"
 #include "isochron/plan/bundles/full_blocks.h"
 #include "isochron/plan/bundles/set_cover.h"
 #include "isochron/plan/bundles/tight_sets.h"
@@ -171,12 +172,133 @@ TEST(BundleDeals, ABlockIsFilledBeforeTheNextOne) {
   EXPECT_EQ((*blocks)[1].time, 15);
   EXPECT_FALSE(blocks_within(14, {0, 0}, 10'000));
   EXPECT_FALSE(blocks_within(15, {0, 0}, 10));
-  // What is done before counts, and the emptier block gets the largest.
-  const auto beside = blocks_within(17, {4, 0}, 10'000);
+  // What is done before counts, and the fuller block is filled first.
+  const auto beside = blocks_within(17, {0, 4}, 10'000);
   ASSERT_TRUE(beside);
   EXPECT_EQ((*beside)[0].time, 17);
   EXPECT_EQ((*beside)[1].time, 17);
   EXPECT_EQ((*beside)[1].bundles[0], 0);
+}
+
+// Beside the largest, two bundles leave as much as the one that is worth more.
+TEST(BundleDeals, WeightsSayWhatFillsABlock) {
+  const Drawn drawn = plain_bundles({{10}, {6}, {3}, {3}});
+  const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+  const BundleTable table(problem);
+  BlockPacker packer(table, 0);
+  const std::vector<BundleId> all = {0, 1, 2, 3};
+  const std::vector<Nanoseconds> taken = {0, 0};
+  const auto beside_largest = [&](std::vector<double>& weights) {
+    std::int64_t work = 10'000;
+    const auto blocks = full_blocks(table, 0, packer, taken, all, 16, work, weights);
+    EXPECT_TRUE(blocks);
+    return (*blocks)[0].count - 1;
+  };
+  std::vector<double> weights = {1, 1, 1.1, 1.1};
+  EXPECT_EQ(beside_largest(weights), 2);
+  // That block is full, the other one has 10 left of 16.
+  EXPECT_DOUBLE_EQ(weights[0], 1);
+  EXPECT_DOUBLE_EQ(weights[1], 0.75 + 0.25 * 16 / 6);
+  EXPECT_DOUBLE_EQ(weights[2], 0.75 * 1.1 + 0.25);
+  EXPECT_EQ(beside_largest(weights), 1);
+}
+
+// Bundles that are dealt out to blocks somehow, to be dealt out better.
+BlockStep dealt_step(const BundleTable& table, std::int32_t num_ranks, std::int32_t level,
+                     BlockPacker& packer, const WidePlaces& wide) {
+  BlockStep step{.wide = wide, .blocks = {}, .time = 0};
+  step.blocks.resize(static_cast<std::size_t>(num_ranks / table.size(level)));
+  std::size_t next = 0;
+  for (BundleId bundle = 0; bundle < table.num_bundles(); ++bundle) {
+    if (wide.has(bundle)) continue;
+    BundleSet& block = step.blocks[next++ % step.blocks.size()];
+    block.bundles[block.count++] = bundle;
+  }
+  for (std::size_t k = 0; k < step.blocks.size(); ++k) {
+    BundleSet& block = step.blocks[k];
+    block.time = wide.before[k] + (block.count > 0 ? packer.time(block.ids()) : 0);
+    step.time = std::max(step.time, block.time);
+  }
+  return step;
+}
+
+// One of three bundles that a rank runs in 30 stands on both ranks and takes 15 of each.
+TEST(BundleDeals, AWideGroupLeavesRoomInTwoBlocks) {
+  Drawn drawn = plain_bundles({{30}, {30}, {30}});
+  drawn.options.context = "dynamic";
+  const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+  const BundleTable table(problem);
+  BlockPacker packer(table, 0);
+  BlockStep step = dealt_step(table, 2, 0, packer, *find_wide_places(table, 2, 0, 60));
+  EXPECT_EQ(step.time, 60);
+  FilledSteps filled(table, 2, 0, packer, 40);
+  std::int64_t work = 10'000;
+  filled.refill(step, work);
+  EXPECT_EQ(step.time, 60);
+  BlockStep unchanged = step;
+  std::int64_t none = 0;
+  filled.widen(unchanged, none);
+  EXPECT_EQ(unchanged.time, 60);
+  filled.widen(step, work);
+  EXPECT_EQ(step.time, 45);
+  EXPECT_TRUE(step.wide.has(0));
+  EXPECT_FALSE(step.wide.has(1));
+  EXPECT_EQ(step.wide.before, std::vector<Nanoseconds>(2, 15));
+}
+
+TEST(BundleDeals, FilledStepsHaveEveryBundleOnceAndInTime) {
+  int num_refilled = 0;
+  int num_widened = 0;
+  for (std::uint64_t seed = 0; seed < num_asked(300); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    constexpr std::int32_t ranks = 16;
+    const Drawn drawn = random_prompts(seed, ranks, 12, 6);
+    const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+    if (!has_nested_bundles(problem) || problem.sizes().size() < 3) continue;
+    const BundleTable table(problem);
+    if (!has_halves(table, 2)) continue;
+    const Nanoseconds bound = step_bound(problem);
+    const auto wide = find_wide_places(table, ranks, 2, bound + bound / 50);
+    if (!wide) continue;
+    BlockPacker packer(table, 2);
+    BlockStep step = dealt_step(table, ranks, 2, packer, *wide);
+    FilledSteps filled(table, ranks, 2, packer, bound);
+    const auto check = [&] {
+      std::vector<RankRange> places = step.wide.ranks;
+      Nanoseconds latest = 0;
+      for (std::size_t k = 0; k < step.blocks.size(); ++k) {
+        const BundleSet& block = step.blocks[k];
+        const Nanoseconds own = block.count > 0 ? packer.time(block.ids()) : 0;
+        EXPECT_EQ(block.time, step.wide.before[k] + own);
+        latest = std::max(latest, block.time);
+        for (const BundleId bundle : block.ids()) {
+          RankRange& place = places[static_cast<std::size_t>(bundle)];
+          EXPECT_EQ(place.size, 0);
+          place = {.first = static_cast<std::int64_t>(4 * k), .size = 4};
+        }
+      }
+      for (const RankRange& place : places) EXPECT_GT(place.size, 0);
+      EXPECT_EQ(step.time, latest);
+      EXPECT_GE(step.time, bound);
+    };
+    std::int64_t work = 300'000;
+    const Nanoseconds dealt = step.time;
+    filled.refill(step, work);
+    check();
+    EXPECT_LE(step.time, dealt);
+    num_refilled += step.time < dealt ? 1 : 0;
+    const Nanoseconds refilled = step.time;
+    filled.widen(step, work);
+    check();
+    EXPECT_LE(step.time, refilled);
+    num_widened += step.time < refilled ? 1 : 0;
+  }
+  RecordProperty("refilled", num_refilled);
+  RecordProperty("widened", num_widened);
+  if (!is_sampled) {
+    EXPECT_GT(num_refilled, 50);
+    EXPECT_GT(num_widened, 5);
+  }
 }
 
 TEST(BundleDeals, FullBlocksHaveEveryBundleOnceAndInTime) {
@@ -271,6 +393,13 @@ TEST(BundleDeals, WhatIsSlowStandsOnTheSmallestGroupThatIsInTime) {
   // On 1 and 2 ranks.
   EXPECT_EQ(narrower_limits(table, 0, *places), (std::vector<Nanoseconds>{40, 80}));
   EXPECT_FALSE(find_wide_places(table, 4, 0, 19));
+  // The last one too, to more ranks than a block has.
+  const std::vector<BundleId> widened = {3};
+  const auto wider = find_wide_places(table, 4, 0, 30, widened);
+  ASSERT_TRUE(wider);
+  EXPECT_EQ(wider->ranks[1], (RankRange{.first = 0, .size = 2}));
+  EXPECT_EQ(wider->ranks[3], (RankRange{.first = 0, .size = 2}));
+  EXPECT_EQ(wider->before, (std::vector<Nanoseconds>{50, 50, 40, 40}));
 }
 
 }  // namespace

@@ -220,6 +220,10 @@ TEST(Bundles, APackerFindsTheBestPlacesInABlock) {
     std::vector<BundleId> all;
     for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) all.push_back(bundle);
     BlockPacker packer(table, whole);
+    // What takes too long is not looked for.
+    EXPECT_EQ(packer.time(all, exact->bound - 1), -1);
+    EXPECT_EQ(packer.time(all, exact->bound), exact->bound);
+    EXPECT_EQ(packer.time(all, exact->bound * 2), exact->bound);
     EXPECT_EQ(packer.time(all), exact->bound);
     std::vector<RankRange> places;
     for (const BundlePlace& place : packer.places()) {

@@ -1,23 +1,25 @@
 // Which bundles share a block of ranks: starts for every number of bundles in a block, and
 // annealing.
 //
-// What a block needs for its bundles is found exactly, sizes and places within it included, so that
-// a change is one of the partition only: a bundle goes from a late block to another one, or one or
-// two of them are exchanged. A target a little below the best step so far makes some blocks late;
-// what is annealed is by how much all of them are, not only the last one. Most changes are refused
-// by the area of a block alone.
+// Blocks of several ranks are also filled one after the other, and some bundles widened
+// (filled_steps.h). What a block needs for its bundles is found exactly, sizes and places within it
+// included, so that a change is one of the partition only: a bundle goes from a late block to
+// another one, or one or two of them are exchanged. A target a little below the best step so far
+// makes some blocks late; what is annealed is by how much all of them are, not only the last one.
+// Most changes are refused by the area of a block alone.
 
 #include "isochron/plan/bundles/bundle_partition.h"
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <utility>
 #include <vector>
 
 #include "isochron/core/random.h"
 #include "isochron/plan/bundles/even_blocks.h"
-#include "isochron/plan/bundles/full_blocks.h"
+#include "isochron/plan/bundles/filled_steps.h"
 #include "isochron/plan/bundles/set_cover.h"
 #include "isochron/plan/bundles/tight_sets.h"
 #include "isochron/plan/bundles/wide_places.h"
@@ -31,7 +33,12 @@ class PartitionSearch {
  public:
   PartitionSearch(const Problem& problem, const BundleTable& table, std::int32_t level,
                   BlockPacker::Ranks ranks)
-      : problem_(problem), table_(table), level_(level), packer_(table, level, ranks), random_(5) {
+      : problem_(problem),
+        table_(table),
+        level_(level),
+        packer_(table, level, ranks),
+        may_widen_(ranks == BlockPacker::Ranks::change_groups),
+        random_(5) {
     blocks_.resize(static_cast<std::size_t>(problem.num_ranks() / table.size(level)));
     for (BundleId bundle = 0; bundle < table.num_bundles(); ++bundle) {
       double least = std::numeric_limits<double>::infinity();
@@ -57,11 +64,6 @@ class PartitionSearch {
 
  private:
   using Blocks = std::vector<BundleSet>;
-  struct Start {
-    WidePlaces wide;
-    Blocks blocks;
-    Nanoseconds time = 0;
-  };
 
   Draft draft() {
     std::vector<RankRange> places = wide_.ranks;
@@ -88,34 +90,42 @@ class PartitionSearch {
       if (level_ == 1) try_tight_sets(num_trials);
       return;
     }
+    FilledSteps filled(table_, problem_.num_ranks(), level_, packer_, bound_);
     std::int64_t work = 8 * num_trials;
-    anneal_and_fill(num_trials / 3, work);
-    if (best_.empty()) return;
-    Start best{.wide = wide_, .blocks = best_, .time = best_time_};
-    for (const Nanoseconds limit : narrower_limits(table_, level_, best.wide)) {
-      if (limit >= best.time || !place_wide(limit)) break;
-      best_.clear();
-      anneal_and_fill(num_trials / 6, work);
-      if (best_.empty() || best_time_ >= best.time) continue;
-      best = {.wide = wide_, .blocks = best_, .time = best_time_};
+    std::optional<BlockStep> best = annealed_step(num_trials / 3);
+    if (!best) return;
+    filled.refill(*best, work);
+    for (const Nanoseconds limit : narrower_limits(table_, level_, best->wide)) {
+      if (limit >= best->time || !place_wide(limit)) break;
+      std::optional<BlockStep> narrower = annealed_step(num_trials / 6);
+      if (!narrower) continue;
+      filled.refill(*narrower, work);
+      if (narrower->time < best->time) best = std::move(narrower);
     }
-    wide_ = std::move(best.wide);
-    best_ = std::move(best.blocks);
-    best_time_ = best.time;
+    constexpr std::size_t most_in_a_block = 3;  // with more of them holes are small
+    if (may_widen_ && area_.size() <= most_in_a_block * blocks_.size()) {
+      work = 16 * num_trials;
+      filled.widen(*best, work);
+    }
+    wide_ = std::move(best->wide);
+    best_ = std::move(best->blocks);
+    best_time_ = best->time;
   }
 
   bool place_wide(Nanoseconds limit) {
     auto places = find_wide_places(table_, problem_.num_ranks(), level_, limit);
-    if (places) wide_ = *std::move(places);
-    return places.has_value();
+    if (!places) return false;
+    wide_ = *std::move(places);
+    return true;
   }
 
-  void anneal_and_fill(std::int64_t num_trials, std::int64_t& work) {
+  std::optional<BlockStep> annealed_step(std::int64_t num_trials) {
     constexpr double hot = 0.05;
-    if (!deal()) return;
+    if (!deal()) return std::nullopt;
+    best_.clear();
     note();
     anneal(num_trials, hot);
-    fill_all(work);
+    return BlockStep{.wide = wide_, .blocks = best_, .time = best_time_};
   }
 
   std::vector<BundleId> dealt_out() const {
@@ -134,28 +144,11 @@ class PartitionSearch {
     note();
   }
 
-  // The shortest step whose blocks are filled one after the other, by halving.
-  void fill_all(std::int64_t& work) {
-    const std::vector<BundleId> bundles = dealt_out();
-    Nanoseconds low =
-        std::max(bound_, *std::max_element(wide_.before.begin(), wide_.before.end())) - 1;
-    Nanoseconds high = best_time_;
-    const Nanoseconds near = std::max<Nanoseconds>(1, bound_ >> 10);
-    while (high - low > near && work > 0) {
-      const Nanoseconds time = low + (high - low) / 2;
-      if (auto full = full_blocks(table_, level_, packer_, wide_.before, bundles, time, work)) {
-        blocks_ = *std::move(full);
-        note();
-        high = std::min(time, best_time_);
-      } else {
-        low = time;
-      }
-    }
-  }
-
-  Nanoseconds time_of(std::size_t block, const BundleSet& set) {
+  // Negative if it is more than a limit.
+  Nanoseconds time_of(std::size_t block, const BundleSet& set,
+                      Nanoseconds limit = BlockPacker::never - 1) {
     if (set.count == 0) return wide_.before[block];
-    const Nanoseconds time = packer_.time(set.ids());
+    const Nanoseconds time = packer_.time(set.ids(), limit - wide_.before[block]);
     return time < 0 ? time : wide_.before[block] + time;
   }
 
@@ -234,7 +227,7 @@ class PartitionSearch {
     std::size_t first = 0;
     for (std::size_t last = sets.size(); last > first + 1;) {
       const TightSet& many = sets[--last];
-      if (many.size() + sets[first].size() > BundleSet::max_count) continue;
+      if (many.size() + sets[first].size() > BundleSet::few) continue;
       while (block < blocks_.size() && wide_.before[block] > 0) ++block;
       if (block == blocks_.size()) break;
       for (const TightSet& set : {many, sets[first]}) {
@@ -375,16 +368,19 @@ class PartitionSearch {
       return excess(area);
     };
     if (least(from, left) + least(to, right) >= limit) return;
-    right.time = time_of(to, right);
+    const auto latest = [&](double late) {
+      return target_ + static_cast<Nanoseconds>(std::ceil(limit - late));
+    };
+    right.time = time_of(to, right, latest(least(from, left)));
     if (right.time < 0 || excess(right) + least(from, left) >= limit) return;
-    left.time = time_of(from, left);
+    left.time = time_of(from, left, latest(excess(right)));
     if (left.time < 0 || excess(right) + excess(left) >= limit) return;
     blocks_[from] = left;
     blocks_[to] = right;
     find_late();
-    Nanoseconds latest = 0;
-    for (const std::size_t k : late_) latest = std::max(latest, blocks_[k].time);
-    if (latest >= best_time_) return;
+    Nanoseconds last = 0;
+    for (const std::size_t k : late_) last = std::max(last, blocks_[k].time);
+    if (last >= best_time_) return;
     best_time_ = time();
     best_ = blocks_;
     if (late_.empty()) lower_target();
@@ -396,6 +392,7 @@ class PartitionSearch {
   const BundleTable& table_;
   std::int32_t level_;
   BlockPacker packer_;
+  bool may_widen_;  // groups of several sizes may follow each other
   Random random_;
   WidePlaces wide_;           // of bundles that no block runs in time
   std::vector<double> area_;  // of each bundle at least, in time of a block

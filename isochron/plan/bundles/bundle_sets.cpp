@@ -7,12 +7,6 @@
 
 namespace isochron {
 
-namespace {
-
-constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max() / 4;
-
-}  // namespace
-
 bool has_halves(const BundleTable& table, std::int32_t level) {
   for (std::int32_t l = 1; l <= level; ++l) {
     if (table.size(l) != 2 * table.size(l - 1)) return false;
@@ -25,31 +19,39 @@ BlockPacker::BlockPacker(const BundleTable& table, std::int32_t level, Ranks ran
   levels_.resize(static_cast<std::size_t>(level) + 1);
 }
 
-Nanoseconds BlockPacker::time(std::span<const BundleId> bundles) {
+Nanoseconds BlockPacker::time(std::span<const BundleId> bundles, Nanoseconds limit) {
   count_ = bundles.size();
   const Mask all = (Mask{1} << count_) - 1;
+  Mask inside = 0;  // bundles that half of a block runs within the limit: sets have no others there
   for (std::size_t l = 0; l < levels_.size(); ++l) {
     const auto level = static_cast<std::int32_t>(l);
     Choices& here = levels_[l];
-    here[0] = {};
     // On the whole block first.
+    Mask whole = 0;
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (table_.fits(level, bundles[i]) && table_.time(level, bundles[i]) <= limit) {
+        whole |= Mask{1} << i;
+      }
+    }
     uses_[0] = {};
-    for (Mask set = 1; set <= all; ++set) {
+    own_[0] = 0;
+    for (Mask set = next(0, whole); set != 0; set = next(set, whole)) {
       const Mask rest = set & (set - 1);
+      own_[set] = never;
+      if (own_[rest] >= never) continue;
       const BundleId bundle = bundles[static_cast<std::size_t>(std::countr_zero(set))];
-      here[set] = {.time = never, .own = set};
-      uses_[set] = uses_[rest];
-      if (!table_.fits(level, bundle) || here[rest].time >= never) continue;
       const BlockUse& more = table_.use(level, bundle);
+      uses_[set] = uses_[rest];
       uses_[set].cost += more.cost;
       uses_[set].tokens += more.tokens;
       uses_[set].sequences += more.sequences;
-      here[set].time = table_.time(level, uses_[set]);
+      const Nanoseconds time = table_.time(level, uses_[set]);
+      if (time <= limit) own_[set] = time;
     }
-    if (l == 0) continue;
-    const Choices& half = levels_[l - 1];
+    // In its halves.
     split_[0] = {};
-    for (Mask set = 1; set <= all; ++set) {
+    for (Mask set = next(0, inside); set != 0; set = next(set, inside)) {
+      const Choices& half = levels_[l - 1];
       const Mask rest = set & (set - 1);
       split_[set] = {.time = never};
       for (Mask with = rest;; with = (with - 1) & rest) {
@@ -59,20 +61,31 @@ Nanoseconds BlockPacker::time(std::span<const BundleId> bundles) {
         if (with == 0) break;
       }
     }
-    // What runs on all of it is overwritten from large sets to small ones, which those need.
-    for (Mask set = all; set > 0; --set) {
-      Choice best = split_[set];
+    const Mask both = whole | inside;
+    here[0] = {};
+    for (Mask set = next(0, both); set != 0; set = next(set, both)) {
+      Choice best{.time = never, .own = set};
+      if ((set & ~inside) == 0) best = split_[set];
       if (ranks_ == Ranks::keep_groups) {
-        if (best.time <= here[set].time) here[set] = best;
+        if ((set & ~whole) == 0 && own_[set] < best.time) best = {.time = own_[set], .own = set};
+        here[set] = best;
         continue;
       }
-      for (Mask own = set; own != 0; own = (own - 1) & set) {
-        const Nanoseconds time = here[own].time + split_[set ^ own].time;
-        if (time < best.time) best = {.time = time, .own = own, .left = split_[set ^ own].left};
+      // The others run where alone they are in time.
+      const Mask either = set & inside & whole;
+      for (Mask more = 0;; more = next(more, either)) {
+        const Mask split = (set & ~whole) | more;
+        const Mask own = set ^ split;
+        const Nanoseconds time = own_[own] + split_[split].time;
+        if (time < best.time) best = {.time = time, .own = own, .left = split_[split].left};
+        if (more == either) break;
       }
+      if (best.time > limit) best.time = never;
       here[set] = best;
     }
+    inside = both;
   }
+  if (inside != all) return -1;
   const Nanoseconds time = levels_.back()[all].time;
   return time >= never ? -1 : time;
 }
@@ -109,7 +122,7 @@ std::vector<double> least_areas(const BundleTable& table, std::int32_t level, Na
 }
 
 double small_area(const BundleTable& table, std::int32_t level, Nanoseconds time) {
-  constexpr double most = BundleSet::max_count + 1;
+  constexpr double most = BundleSet::few + 1;
   return static_cast<double>(time) * table.size(level) * (1 + 1e-6) / most;
 }
 
@@ -144,7 +157,7 @@ class SetFinder {
     for (std::size_t i = first; i < by_area_.size(); ++i) {
       const double with = area + by_area_[i].first;
       if (with > room_) break;
-      if (count == BundleSet::max_count || num_left_ == 0) return false;
+      if (count == BundleSet::few || num_left_ == 0) return false;
       --num_left_;
       if (!admits(i + 1, with, count + 1)) return false;
     }
@@ -156,11 +169,11 @@ class SetFinder {
     for (std::size_t i = first; i < by_area_.size(); ++i) {
       const double with = area + by_area_[i].first;
       if (with > room_) break;
-      if (set_.count == BundleSet::max_count) return false;
+      if (set_.count == BundleSet::few) return false;
       set_.bundles[set_.count++] = by_area_[i].second;
-      set_.time = packer_.time(set_.ids());
+      set_.time = packer_.time(set_.ids(), time_);
       // A set that takes too long does so with more in it.
-      const bool is_in_time = set_.time <= time_;
+      const bool is_in_time = set_.time >= 0;
       if (is_in_time) {
         if (sets_.size() == most_) return false;
         sets_.push_back(set_);

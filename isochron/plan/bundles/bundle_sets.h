@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -12,7 +13,8 @@ namespace isochron {
 
 // A few bundles that one block of ranks runs, in groups of its size and smaller ones.
 struct BundleSet {
-  static constexpr std::size_t max_count = 6;
+  static constexpr std::size_t max_count = 8;
+  static constexpr std::size_t few = 6;  // as many as are combined in all ways
   std::array<BundleId, max_count> bundles = {};
   std::size_t count = 0;
   Nanoseconds time = 0;  // at the best places within the block: no packing of items is shorter
@@ -36,9 +38,11 @@ class BlockPacker {
 
   BlockPacker(const BundleTable& table, std::int32_t level, Ranks ranks = Ranks::change_groups);
 
-  // Negative if some bundle fits no size.
-  [[nodiscard]] Nanoseconds time(std::span<const BundleId> bundles);
-  // Of each of the bundles that time() was asked for last.
+  static constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max() / 4;
+
+  // Negative if some bundle fits no size, or all places take longer than `limit`.
+  [[nodiscard]] Nanoseconds time(std::span<const BundleId> bundles, Nanoseconds limit = never - 1);
+  // Of each of the bundles that time() was asked for last, unless it was negative.
   [[nodiscard]] std::vector<BundlePlace> places() const;
 
  private:
@@ -50,6 +54,8 @@ class BlockPacker {
   };
   static constexpr std::size_t num_subsets = std::size_t{1} << BundleSet::max_count;
   using Choices = std::array<Choice, num_subsets>;  // by subset
+  // The subset of a mask that follows another one; none after the last.
+  static Mask next(Mask subset, Mask mask) { return (subset - mask) & mask; }
   void collect(std::int32_t level, Mask set, std::int32_t block,
                std::vector<BundlePlace>& places) const;
 
@@ -59,6 +65,7 @@ class BlockPacker {
   std::vector<Choices> levels_;
   // Room for what a level begins with: all on the whole block, all in its halves.
   std::array<BlockUse, num_subsets> uses_;
+  std::array<Nanoseconds, num_subsets> own_;
   Choices split_;
 };
 
@@ -70,11 +77,11 @@ class BlockPacker {
 [[nodiscard]] std::vector<double> least_areas(const BundleTable& table, std::int32_t level,
                                               Nanoseconds time);
 
-// Bundles of a larger area are few in a block that is done within `time`: a BundleSet holds them.
+// Bundles of a larger area are few in a block that is done within `time`.
 [[nodiscard]] double small_area(const BundleTable& table, std::int32_t level, Nanoseconds time);
 
 // All sets of bundles above a small area that a block of a level runs within `time`, the shortest
-// first; none if there are more than `most`, or larger ones than a BundleSet holds.
+// first; none if there are more than `most`, or some have more than a few.
 [[nodiscard]] std::optional<std::vector<BundleSet>> find_bundle_sets(const BundleTable& table,
                                                                      std::int32_t level,
                                                                      Nanoseconds time, double small,

@@ -1,54 +1,44 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <vector>
 
+#include "isochron/plan/problem.h"
+
 namespace isochron {
 
-// The linear program that covers each of a few elements once by parts of sets, at the least cost,
-// and its dual: prices of the elements.
+// The linear program that covers all bundles with as few blocks as possible, by the simplex method.
+// What blocks may hold comes in one by one; prices are those of its dual.
 class CoverProgram {
  public:
-  static constexpr std::size_t max_elements = 255;
-  static constexpr std::size_t max_members = 5;
-  struct Set {
-    Set(std::size_t num_elements, double its_cost) : cost(its_cost) {
-      members.fill(static_cast<std::uint8_t>(num_elements));
-    }
-    std::array<std::uint8_t, max_members> members;  // the number of elements where there are fewer
-    double cost;
+  struct Part {
+    BundleId bundle = 0;
+    double part = 0;  // of the bundle
   };
 
-  // What no set covers costs `alone` for each element.
-  CoverProgram(std::size_t num_elements, double alone, std::span<const Set> sets);
+  // Begins with one kind of block for each bundle, which holds so much of it: more than nothing.
+  void begin(std::span<const double> parts);
+  // A block of bundles that begin() has whole, and no such block had before, replaces theirs.
+  void join(std::span<const BundleId> bundles);
 
-  // Prices whose sum is as large as it gets while none of the first `count` sets costs less than
-  // its elements, and none is above `alone`. So no cover by these sets costs less than the sum.
-  // Begins where it ended last.
-  [[nodiscard]] std::span<const double> prices(std::size_t count);
-
-  // How much of each of the first `count` sets the cover of the last prices has.
-  [[nodiscard]] std::vector<double> uses(std::size_t count) const;
+  [[nodiscard]] double num_blocks() const;
+  [[nodiscard]] std::span<const double> prices() const { return price_; }
+  // One step with a block of such content. False if nothing gets better.
+  bool enter(std::span<const Part> content);
+  // One step in which more of a bundle may be covered than there is: its price was below 0.
+  bool enter_surplus(BundleId bundle);
 
  private:
-  void begin(std::size_t end);
-  [[nodiscard]] double saving(const Set& set) const;
-  std::size_t find_entering(std::size_t end);
-  bool enter(std::size_t set);
-  void lower(std::size_t end);
+  bool exchange(double gain, bool is_surplus);
+  void add(std::size_t bundle, double part);
 
-  std::size_t size_;  // elements, and rows of the basis
-  double alone_;
-  std::vector<Set> sets_;           // elements alone come first
-  std::vector<std::size_t> basis_;  // a set in each row
-  std::vector<double> inverse_;     // of the basis: by element, then by row
-  std::vector<double> use_;         // of each row
-  std::vector<double> price_;       // of each element, and 0 for a member that is not there
-  std::vector<double> change_;      // room for a step
-  std::size_t next_ = 0;            // set to look at
+  std::size_t count_ = 0;
+  std::vector<double> price_;    // of each bundle
+  std::vector<double> inverse_;  // of the basis: by bundle, then by row
+  std::vector<double> cover_;    // how often each block of the basis is used
+  std::vector<bool> surplus_;    // the row is no block
+  std::vector<double> change_;   // what enters, in terms of the basis
 };
 
 }  // namespace isochron

@@ -36,7 +36,7 @@ class EvenBlocks {
     for (const auto& [cost, bundle] : order) {
       const auto least = std::min_element(costs.begin(), costs.end()) - costs.begin();
       BundleSet& block = blocks_[static_cast<std::size_t>(least)];
-      if (block.count == BundleSet::max_count) return false;
+      if (block.count == BundleSet::few) return false;
       block.bundles[block.count++] = bundle;
       costs[static_cast<std::size_t>(least)] -= cost;
     }
@@ -60,7 +60,7 @@ class EvenBlocks {
   }
 
  private:
-  static constexpr std::size_t max_both = 2 * BundleSet::max_count;
+  static constexpr std::size_t max_both = 2 * BundleSet::few;
 
   std::size_t pick(std::size_t count) {
     return static_cast<std::size_t>((random_.next() >> 32) * count >> 32);
@@ -129,7 +129,7 @@ class EvenBlocks {
                        all.costs[static_cast<std::size_t>(std::countr_zero(split))];
       }
       const auto left = static_cast<std::size_t>(std::popcount(split));
-      if (left > BundleSet::max_count || all.count - left > BundleSet::max_count) continue;
+      if (left > BundleSet::few || all.count - left > BundleSet::few) continue;
       see(split, std::max(sums_[split], all.sum - sums_[split]));
     }
   }

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "isochron/plan/bundles/cover_program.h"
+#include "isochron/plan/bundles/set_program.h"
 
 namespace isochron {
 
@@ -118,9 +118,9 @@ class CoverSearch {
     }
     std::stable_sort(sets_.begin(), sets_.end(),
                      [](const Set& a, const Set& b) { return a.time < b.time; });
-    std::vector<CoverProgram::Set> columns;
+    std::vector<SetProgram::Set> columns;
     for (const Set& set : sets_) {
-      CoverProgram::Set& column = columns.emplace_back(bundles_.size(), width(set));
+      SetProgram::Set& column = columns.emplace_back(bundles_.size(), width(set));
       std::size_t count = 0;
       each(set.members,
            [&](std::size_t i) { column.members[count++] = static_cast<std::uint8_t>(i); });
@@ -238,7 +238,7 @@ class CoverSearch {
   std::vector<std::pair<Nanoseconds, std::size_t>> by_cost_;  // on groups of the size at hand
   Nanoseconds least_ = 0;                                     // of these in a set
   std::vector<Set> sets_;
-  std::optional<CoverProgram> program_;
+  std::optional<SetProgram> program_;
   std::vector<double> waste_;                  // of sets within a time, beyond prices
   std::vector<std::vector<Branch>> branches_;  // sets within a time by their largest bundle
   double may_waste_ = 0;                       // beyond prices, all groups together

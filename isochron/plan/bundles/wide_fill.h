@@ -29,6 +29,8 @@ class WideFill {
     Part longest = {};
     Part rest = {};
   };
+  // By time: no content is worth more than all of its time at this rate.
+  [[nodiscard]] double highest_rate() const { return highest_rate_; }
   // No content of a time is worth more.
   [[nodiscard]] double most_worth(Nanoseconds time) const {
     return highest_rate_ * static_cast<double>(time) + most_above_rate_;

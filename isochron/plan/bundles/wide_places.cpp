@@ -7,16 +7,22 @@
 namespace isochron {
 
 std::optional<WidePlaces> find_wide_places(const BundleTable& table, std::int32_t num_ranks,
-                                           std::int32_t level, Nanoseconds limit) {
+                                           std::int32_t level, Nanoseconds limit,
+                                           std::span<const BundleId> widened) {
   WidePlaces places;
   places.ranks.assign(static_cast<std::size_t>(table.num_bundles()), {.first = 0, .size = 0});
   places.before.assign(static_cast<std::size_t>(num_ranks / table.size(level)), 0);
   std::vector<std::tuple<std::int32_t, Nanoseconds, BundleId>> order;
   for (BundleId bundle = 0; bundle < table.num_bundles(); ++bundle) {
+    const bool is_widened = std::find(widened.begin(), widened.end(), bundle) != widened.end();
+    Nanoseconds latest = limit;
+    if (is_widened && table.fits(level, bundle)) {
+      latest = std::min(limit, table.time(level, bundle) - 1);
+    }
     const auto is_late = [&](std::int32_t l) {
-      return !table.fits(l, bundle) || table.time(l, bundle) > limit;
+      return !table.fits(l, bundle) || table.time(l, bundle) > latest;
     };
-    std::int32_t l = 0;
+    std::int32_t l = is_widened ? level + 1 : 0;
     while (l < table.num_levels() && is_late(l)) ++l;
     if (l == table.num_levels()) return std::nullopt;
     if (l > level) order.emplace_back(-l, -table.time(l, bundle), bundle);

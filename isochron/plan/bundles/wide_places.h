@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "isochron/plan/bundles/bundle_table.h"
@@ -20,10 +21,12 @@ struct WidePlaces {
 };
 
 // What no block of the level runs within `limit` goes to the smallest groups that do, the widest
-// first, where least is. Nothing if a bundle takes longer on all sizes.
+// first, where least is; and so does each of `widened`, to groups that run it faster than a block.
+// Nothing if a bundle takes longer on all sizes.
 [[nodiscard]] std::optional<WidePlaces> find_wide_places(const BundleTable& table,
                                                          std::int32_t num_ranks, std::int32_t level,
-                                                         Nanoseconds limit);
+                                                         Nanoseconds limit,
+                                                         std::span<const BundleId> widened = {});
 
 // The next limits, a few, within which these bundles have narrower groups.
 [[nodiscard]] std::vector<Nanoseconds> narrower_limits(const BundleTable& table, std::int32_t level,

@@ -1,6 +1,6 @@
 // The linear program of covers: by hand, and primal beside dual on random sets.
 
-#include "isochron/plan/bundles/cover_program.h"
+#include "isochron/plan/bundles/set_program.h"
 
 #include <gtest/gtest.h>
 
@@ -13,9 +13,9 @@
 namespace isochron {
 namespace {
 
-CoverProgram::Set set_of(std::size_t num_elements, const std::vector<std::uint8_t>& members,
-                         double cost) {
-  CoverProgram::Set set(num_elements, cost);
+SetProgram::Set set_of(std::size_t num_elements, const std::vector<std::uint8_t>& members,
+                       double cost) {
+  SetProgram::Set set(num_elements, cost);
   std::copy(members.begin(), members.end(), set.members.begin());
   return set;
 }
@@ -27,10 +27,10 @@ double sum_of(std::span<const double> numbers) {
 }
 
 // Three pairs of three elements: half of each covers all, which no two whole ones do.
-TEST(CoverProgram, HalvesOfThreePairsCoverATriangle) {
-  const std::vector<CoverProgram::Set> pairs = {set_of(3, {0, 1}, 1), set_of(3, {1, 2}, 1),
-                                                set_of(3, {0, 2}, 1)};
-  CoverProgram program(3, 2, pairs);
+TEST(SetProgram, HalvesOfThreePairsCoverATriangle) {
+  const std::vector<SetProgram::Set> pairs = {set_of(3, {0, 1}, 1), set_of(3, {1, 2}, 1),
+                                              set_of(3, {0, 2}, 1)};
+  SetProgram program(3, 2, pairs);
   EXPECT_NEAR(sum_of(program.prices(3)), 1.5, 1e-9);
   for (const double use : program.uses(3)) EXPECT_NEAR(use, 0.5, 1e-9);
   // Without the last pair one element is alone, and with none all are.
@@ -39,21 +39,21 @@ TEST(CoverProgram, HalvesOfThreePairsCoverATriangle) {
   EXPECT_NEAR(sum_of(program.prices(3)), 1.5, 1e-9);
 }
 
-TEST(CoverProgram, WhatIsCheapAloneHasNoSet) {
-  const std::vector<CoverProgram::Set> pair = {set_of(2, {0, 1}, 1)};
-  CoverProgram program(2, 0.25, pair);
+TEST(SetProgram, WhatIsCheapAloneHasNoSet) {
+  const std::vector<SetProgram::Set> pair = {set_of(2, {0, 1}, 1)};
+  SetProgram program(2, 0.25, pair);
   EXPECT_NEAR(sum_of(program.prices(1)), 0.5, 1e-9);
   EXPECT_EQ(program.uses(1), std::vector<double>{0});
 }
 
 // No set costs less than its elements, and a cover costs as much as all elements: so both are best.
-TEST(CoverProgram, PricesAddUpToWhatTheCoverCosts) {
+TEST(SetProgram, PricesAddUpToWhatTheCoverCosts) {
   for (std::uint64_t seed = 0; seed < num_asked(500); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
     const auto size = static_cast<std::size_t>(random.between(1, 24));
     const double alone = static_cast<double>(random.between(1, 20)) / 10;
-    std::vector<CoverProgram::Set> sets;
+    std::vector<SetProgram::Set> sets;
     for (std::int64_t k = random.between(0, 400); k > 0; --k) {
       std::vector<std::uint8_t> members;
       for (std::int64_t m = random.between(1, 5); m > 0; --m) {
@@ -64,7 +64,7 @@ TEST(CoverProgram, PricesAddUpToWhatTheCoverCosts) {
       }
       sets.push_back(set_of(size, members, static_cast<double>(random.between(5, 20)) / 10));
     }
-    CoverProgram program(size, alone, sets);
+    SetProgram program(size, alone, sets);
     for (int round = 0; round < 4; ++round) {
       const auto count = static_cast<std::size_t>(random.below(sets.size() + 1));
       const auto prices = program.prices(count);

@@ -1,0 +1,177 @@
+// What a block of ranks can hold: sets that are worth much, beside all of them, and the bound that
+// rests on these.
+
+#include "isochron/plan/bundles/cover_bound.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "isochron/core/random.h"
+#include "isochron/plan/bounds/bounds.h"
+#include "isochron/plan/bundles/bundle_bound.h"
+#include "isochron/plan/bundles/bundle_partition.h"
+#include "isochron/plan/bundles/dear_sets.h"
+#include "tests/plan/drawn_bundles.h"
+#include "tests/support/num_instances.h"
+
+namespace isochron {
+namespace {
+
+// Two ranks, one a block: within 16 the first goes with the second, or with both of the others.
+TEST(DearSets, ThePricesSayWhichSetsAreFound) {
+  const Drawn drawn = plain_bundles({{10}, {6}, {3}, {3}});
+  const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+  const BundleTable table(problem);
+  DearSets dear(table, 0, 16);
+  WideFill wide(table, 0, 16);
+  const auto dearest = [&](std::vector<double> prices, Nanoseconds time, double limit,
+                           std::int64_t work) {
+    wide.set_prices(prices, -1, 0);
+    return dear.find(prices, wide, time, limit, work);
+  };
+  const auto one = dearest({0.7, 0.4, 0.1, 0.1}, 16, 1.05, 1000);
+  ASSERT_TRUE(one);
+  ASSERT_EQ(one->size(), 1);
+  EXPECT_EQ(one->front().count, 2);
+  EXPECT_EQ(one->front().time, 16);
+  const auto two = dearest({0.7, 0.1, 0.2, 0.2}, 16, 1.05, 1000);
+  ASSERT_TRUE(two);
+  ASSERT_EQ(two->size(), 1);
+  EXPECT_EQ(two->front().count, 3);
+  // Too dear, too late, too much work.
+  EXPECT_TRUE(dearest({0.7, 0.4, 0.1, 0.1}, 16, 1.15, 1000)->empty());
+  EXPECT_TRUE(dearest({0.7, 0.4, 0.1, 0.1}, 15, 1.05, 1000)->empty());
+  EXPECT_FALSE(dearest({0.7, 0.4, 0.1, 0.1}, 16, 1.05, 1));
+}
+
+TEST(DearSets, NoSetIsMissing) {
+  int num_found = 0;
+  int num_none = 0;
+  for (std::uint64_t seed = 0; seed < num_asked(2000); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Drawn drawn = random_bundles(seed);
+    const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+    if (!has_nested_bundles(problem)) continue;
+    const BundleTable table(problem);
+    Random random(seed);
+    const auto level =
+        static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(table.num_levels())));
+    if (!has_halves(table, level)) continue;
+    std::vector<double> prices;
+    Nanoseconds latest = 0;
+    for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+      prices.push_back(random.below(6) == 0 ? 0 : random.unit());
+      if (table.fits(level, bundle)) latest += table.time(level, bundle);
+    }
+    latest = std::max<Nanoseconds>(1, latest / random.between(1, 4));
+    const Nanoseconds time = random.between(latest / 2, latest);
+    WideFill wide(table, level, latest);
+    wide.set_prices(prices, -1, 0);
+    // All sets of bundles that have a price: others add nothing.
+    BlockPacker packer(table, level);
+    double dearest = 0;
+    const std::size_t num_sets = std::size_t{1} << prices.size();
+    const auto worth_of = [&](const BundleSet& set) {
+      double worth = 0;
+      for (const BundleId bundle : set.ids()) worth += prices[static_cast<std::size_t>(bundle)];
+      const auto beside = wide.find_dearest(time - set.time, 0);
+      return worth + (beside ? beside->worth : 0);
+    };
+    for (std::size_t members = 1; members < num_sets; ++members) {
+      BundleSet set;
+      for (std::size_t i = 0; i < prices.size(); ++i) {
+        if ((members >> i & 1) != 0) set.bundles[set.count++] = static_cast<BundleId>(i);
+      }
+      const auto is_free = [&](BundleId b) { return prices[static_cast<std::size_t>(b)] == 0; };
+      if (std::any_of(set.ids().begin(), set.ids().end(), is_free)) continue;
+      set.time = packer.time(set.ids());
+      if (set.time >= 0 && set.time <= time) dearest = std::max(dearest, worth_of(set));
+    }
+    DearSets dear(table, level, latest);
+    for (const BundleSet& set : dear.first_sets()) {
+      EXPECT_EQ(packer.time(set.ids()), set.time);
+      EXPECT_LE(set.time, latest);
+    }
+    for (const double part : {0.7, 0.999, 1.001}) {
+      std::int64_t work = 1'000'000;
+      const double limit = std::max(1e-3, part * dearest);
+      const auto found = dear.find(prices, wide, time, limit, work);
+      ASSERT_TRUE(found);
+      double most = 0;
+      for (const BundleSet& set : *found) {
+        EXPECT_EQ(packer.time(set.ids()), set.time);
+        EXPECT_LE(set.time, time);
+        EXPECT_GE(worth_of(set), limit * (1 - 1e-9));
+        most = std::max(most, worth_of(set));
+      }
+      if (dearest >= limit) {
+        EXPECT_NEAR(most, dearest, 1e-9);
+      }
+      (found->empty() ? num_none : num_found) += 1;
+    }
+  }
+  if (!is_sampled) {
+    EXPECT_GT(num_found, 1000);
+    EXPECT_GT(num_none, 500);
+  }
+}
+
+// Whether sets are listed or found, and beside the best of all steps.
+TEST(CoverBound, NoStepIsShorterThanTheLeast) {
+  int num_least = 0;
+  int num_listed = 0;
+  for_exact_steps(2000, [&](const Problem& problem, const ExactStep& exact) {
+    const BundleTable table(problem);
+    const std::int32_t ranks = problem.num_ranks();
+    for (std::int32_t level = 0; level < table.num_levels(); ++level) {
+      if (!has_halves(table, level) || ranks % table.size(level) != 0) continue;
+      EXPECT_FALSE(is_least_by_covers(table, ranks, level, exact.bound + 1, 1'000'000));
+      EXPECT_FALSE(is_least_by_covers(table, ranks, level, exact.bound * 5 / 4 + 1, 1'000'000));
+      const bool is_least = is_least_by_covers(table, ranks, level, exact.bound, 1'000'000);
+      num_least += is_least ? 1 : 0;
+      const auto sets = find_bundle_sets(table, level, exact.bound, 0, 10'000);
+      if (!sets) continue;
+      const Nanoseconds listed =
+          cover_bound(table, ranks, level, *sets, 0, 1, exact.bound, exact.bound - 1);
+      EXPECT_LE(listed, exact.bound);
+      EXPECT_EQ(is_least, listed == exact.bound);
+      num_listed += listed == exact.bound ? 1 : 0;
+    }
+  });
+  RecordProperty("least", num_least);
+  RecordProperty("listed", num_listed);
+  if (!is_sampled) {
+    EXPECT_GT(num_least, 500);
+    EXPECT_GT(num_listed, 500);
+  }
+}
+
+// More bundles than dynamic programming answers for: what is found is never shorter.
+TEST(CoverBound, NoPartitionIsShorterThanTheLeast) {
+  int num_least = 0;
+  for (std::uint64_t seed = 0; seed < num_asked(200); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    constexpr std::int32_t ranks = 32;
+    const Drawn drawn = random_prompts(seed, ranks, 18, 4);
+    const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+    if (!has_nested_bundles(problem)) continue;
+    const auto found = search_partition(problem, step_bound(problem), 3000);
+    if (!found) continue;
+    const BundleTable table(problem);
+    for (std::int32_t level = 0; level < table.num_levels(); ++level) {
+      if (!has_halves(table, level)) continue;
+      for (const Nanoseconds time : {found->time + 1, found->time * 101 / 100 + 1}) {
+        EXPECT_FALSE(is_least_by_covers(table, ranks, level, time, 100'000));
+      }
+      num_least += is_least_by_covers(table, ranks, level, found->time, 100'000) ? 1 : 0;
+    }
+  }
+  RecordProperty("least", num_least);
+  if (!is_sampled) {
+    EXPECT_GT(num_least, 0);
+  }
+}
+
+}  // namespace
+}  // namespace isochron
