@@ -39,8 +39,11 @@ DraftSlots earlier_of(const Problem& problem, DraftSlots first, DraftSlots secon
 
 Draft search_nested_step(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
   if (!has_nested_bundles(problem)) return search_step(problem, bound, effort);
-  Draft start = search_step(problem, bound, effort / 16);
   auto dealt = search_partition(problem, bound, effort / 4);
+  // Few bundles that are so near are hardly dealt out better one by one.
+  const bool are_few = problem.num_bundles() < 3 * problem.num_ranks();
+  if (dealt && are_few && dealt->time - bound <= bound / 50) return *std::move(dealt);
+  Draft start = search_step(problem, bound, effort / 16);
   if (!dealt) return search_bundles(problem, start, bound, effort / 6);
   return dealt->time < start.time ? *std::move(dealt) : start;
 }
