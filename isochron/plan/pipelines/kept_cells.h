@@ -24,4 +24,12 @@ namespace isochron {
 [[nodiscard]] SlotRange slots_of_cells(const Problem& problem, const std::vector<BundleCell>& cells,
                                        Tokens capacity);
 
+// Slots that all tokens, and sequences where these are limited, fill at least on all ranks.
+[[nodiscard]] std::int32_t fewest_slots(const Problem& problem, Tokens capacity);
+
+// Whether no order of so many slots of such cells, all of them used, ends within `time`, as a
+// RankRoom counts it.
+[[nodiscard]] bool exceed(const Problem& problem, const std::vector<BundleCell>& cells,
+                          const RankRoom& room, double time, std::int32_t num_slots);
+
 }  // namespace isochron

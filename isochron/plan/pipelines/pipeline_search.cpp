@@ -20,6 +20,7 @@
 #include "isochron/plan/bundles/kept_slots.h"
 #include "isochron/plan/deal.h"
 #include "isochron/plan/default_effort.h"
+#include "isochron/plan/least_areas.h"
 #include "isochron/plan/pipelines/cell_search.h"
 #include "isochron/plan/pipelines/kept_cells.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
@@ -187,11 +188,14 @@ class PipelineSearch {
 
   // Grids of static sizes, of each the fastest, roughly.
   std::vector<GridRecipe> find_grids(Scout& scout) {
-    std::vector<GridRecipe> all;
+    std::vector<std::pair<Nanoseconds, std::int32_t>> sizes;  // by what they take at least
     for (const std::int32_t size : problem_.sizes()) {
-      if (!is_static_size(size)) continue;
-      const Nanoseconds least = scout.least_time(size);
-      if (best_time() <= least || best_rough_ <= least) continue;
+      if (is_static_size(size)) sizes.emplace_back(scout.least_time(size), size);
+    }
+    std::sort(sizes.begin(), sizes.end());
+    std::vector<GridRecipe> all;
+    for (const auto& [least, size] : sizes) {
+      if (best_time() <= least || best_rough_ <= least) break;
       const std::vector<GridRecipe> recipes = scout.find_grids(size, best_time());
       const std::ptrdiff_t num_proper = is_hasty_ && !is_paced() ? 1 : 2;
       all.insert(all.end(), recipes.begin(),
@@ -233,7 +237,10 @@ class PipelineSearch {
         const auto middle =
             static_cast<std::int32_t>(std::sqrt(static_cast<double>(fewest) * most));
         for (const std::int32_t count : {middle, most}) {
-          consider_kept_cells(cells, (count + multiple_ - 1) / multiple_ * multiple_);
+          const std::int32_t num_slots = (count + multiple_ - 1) / multiple_ * multiple_;
+          if (!exceed(problem_, cells, room_, room_time(), num_slots)) {
+            consider_kept_cells(cells, num_slots);
+          }
         }
         last = std::move(cells);
       }
@@ -256,11 +263,30 @@ class PipelineSearch {
     return is_known ? best_time() * shape_.stages : max_total_cost;
   }
 
+  // Until the best ends, as ranks count what they have room for.
+  double room_time() const {
+    if (best_time() == max_total_cost || !shape_.shares.empty()) {
+      return std::numeric_limits<double>::infinity();
+    }
+    const double share = problem_.options().pass == Pass::train ? 1 : trial_.cost.forward_share;
+    return static_cast<double>(best_time() - room_.transfers()) * shape_.stages / share +
+           room_.lost();
+  }
+
+  // Whether about as many slots as have to be may end before the best: few make all stages wait.
+  bool may_have_few_slots() const {
+    if (problem_.has_speeds()) return true;
+    const std::int32_t fewest = fewest_slots(problem_, capacity_);
+    const SlotRange few{.least = 1, .most = fewest + fewest / 3 + 1};
+    return narrow_area(problem_) / problem_.num_ranks() <= room_.area(room_time(), 0, few);
+  }
+
   // Slots of groups of several sizes: those that let no item take longer than some limit.
   void consider_mixed(Scout& scout) {
     if (problem_.options().keep_groups == KeepGroups::rank) {
+      if (is_hasty_ && is_good(best_time())) return;
       for (const auto& sizes : cell_sizes(problem_)) consider_kept_cells(sizes);
-      consider(equalized(search_kept_slots(problem_, 0, work_)), true);
+      if (may_have_few_slots()) consider(equalized(search_kept_slots(problem_, 0, work_)), true);
       return;
     }
     if (may_be_shaped() && consider_shaped()) return;
