@@ -227,10 +227,7 @@ TEST(KeptCells, NoneEndsWithinATimeThatTheyExceed) {
                             {.num_slots = num_slots, .capacity = problem.capacity()}, 0,
                             may_move ? 20'000 : 0)
                   .time;
-          const double share =
-              problem.options().pass == Pass::train ? 1 : problem.model().forward_share;
-          const double time =
-              static_cast<double>(step - room.transfers()) * shape.stages / share + room.lost();
+          const double time = time_in_room(problem, room, step) + room.lost();
           EXPECT_FALSE(exceed(problem, cells, room, time + 100 * num_slots, num_slots));
           if (exceed(problem, cells, room, time * 0.8, num_slots)) ++num_close;
         }

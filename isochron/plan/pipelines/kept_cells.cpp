@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "isochron/plan/bundles/sized_items.h"
+#include "isochron/plan/least_areas.h"
 
 namespace isochron {
 
@@ -95,6 +96,14 @@ std::int32_t fewest_slots(const Problem& problem, Tokens capacity) {
   const std::int64_t most = problem.options().max_sequences;
   return static_cast<std::int32_t>(most == 0 ? by_tokens
                                              : std::max(by_tokens, slots_of(sequences, most)));
+}
+
+bool may_have_few_slots(const Problem& problem, Tokens capacity, const RankRoom& room,
+                        double time) {
+  if (problem.has_speeds()) return true;
+  const std::int32_t fewest = fewest_slots(problem, capacity);
+  const SlotRange few{.least = 1, .most = fewest + fewest / 3 + 1};
+  return narrow_area(problem) / problem.num_ranks() <= room.area(time, 0, few);
 }
 
 bool exceed(const Problem& problem, const std::vector<BundleCell>& cells, const RankRoom& room,

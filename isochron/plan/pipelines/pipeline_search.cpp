@@ -20,7 +20,6 @@
 #include "isochron/plan/bundles/kept_slots.h"
 #include "isochron/plan/deal.h"
 #include "isochron/plan/default_effort.h"
-#include "isochron/plan/least_areas.h"
 #include "isochron/plan/pipelines/cell_search.h"
 #include "isochron/plan/pipelines/kept_cells.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
@@ -265,20 +264,9 @@ class PipelineSearch {
 
   // Until the best ends, as ranks count what they have room for.
   double room_time() const {
-    if (best_time() == max_total_cost || !shape_.shares.empty()) {
-      return std::numeric_limits<double>::infinity();
-    }
-    const double share = problem_.options().pass == Pass::train ? 1 : trial_.cost.forward_share;
-    return static_cast<double>(best_time() - room_.transfers()) * shape_.stages / share +
-           room_.lost();
-  }
-
-  // Whether about as many slots as have to be may end before the best: few make all stages wait.
-  bool may_have_few_slots() const {
-    if (problem_.has_speeds()) return true;
-    const std::int32_t fewest = fewest_slots(problem_, capacity_);
-    const SlotRange few{.least = 1, .most = fewest + fewest / 3 + 1};
-    return narrow_area(problem_) / problem_.num_ranks() <= room_.area(room_time(), 0, few);
+    const bool is_known = best_time() < max_total_cost && shape_.shares.empty();
+    return is_known ? time_in_room(problem_, room_, best_time()) + room_.lost()
+                    : std::numeric_limits<double>::infinity();
   }
 
   // Slots of groups of several sizes: those that let no item take longer than some limit.
@@ -286,7 +274,9 @@ class PipelineSearch {
     if (problem_.options().keep_groups == KeepGroups::rank) {
       if (is_hasty_ && is_good(best_time())) return;
       for (const auto& sizes : cell_sizes(problem_)) consider_kept_cells(sizes);
-      if (may_have_few_slots()) consider(equalized(search_kept_slots(problem_, 0, work_)), true);
+      if (may_have_few_slots(problem_, capacity_, room_, room_time())) {
+        consider(equalized(search_kept_slots(problem_, 0, work_)), true);
+      }
       return;
     }
     if (may_be_shaped() && consider_shaped()) return;

@@ -114,6 +114,11 @@ double RankRoom::area(double time, double length, SlotRange num_slots) const {
   return work - fixed_ * num_slots.least;
 }
 
+double time_in_room(const Problem& problem, const RankRoom& room, Nanoseconds step) {
+  const double share = problem.options().pass == Pass::train ? 1 : problem.model().forward_share;
+  return static_cast<double>(step - room.transfers()) * problem.topology().pipeline.stages / share;
+}
+
 RankRoom rank_room_of(const Problem& problem) {
   const PipelineShape& shape = problem.topology().pipeline;
   constexpr std::int32_t max_known = 512;

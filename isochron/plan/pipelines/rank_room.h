@@ -52,6 +52,9 @@ class RankRoom {
   std::vector<Line> lines_;
 };
 
+// The time of a step of that question, as a RankRoom counts it.
+[[nodiscard]] double time_in_room(const Problem& problem, const RankRoom& room, Nanoseconds step);
+
 // For the pipelines of a question and every number of slots that may be worth it.
 [[nodiscard]] RankRoom rank_room_of(const Problem& problem);
 
