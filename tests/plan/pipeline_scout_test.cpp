@@ -200,9 +200,9 @@ TEST(Sample, IsNotTakenOfWhatHasNoAlikePart) {
 TEST(Sample, KeepsTogetherWhatIsKeptTogether) {
   Random random(4);
   Work kept = singles(lognormal_lengths(random, 1024, 0.5));
-  kept.bundles.assign(256, {});
-  for (ItemId item = 0; item < 1024; ++item) {
-    kept.bundles[static_cast<std::size_t>(item / 4)].push_back(item);
+  kept.bundles = {};
+  for (ItemId item = 0; item < 1024; item += 4) {
+    kept.bundles.push_back({item, item + 1, item + 2, item + 3});
   }
   const Topology topology{.ranks = 64, .capacity = 16384, .pipeline = {.stages = 4}};
   const PlanOptions options = resolved({.context = "dynamic"}, topology);

@@ -225,9 +225,11 @@ BundleChoices bundle_choices(const Problem& problem, std::span<const std::int32_
       while (range.first < range.last && !problem.fits(sizes[range.first], bundle)) ++range.first;
       const std::int32_t size = sizes[range.first];
       if (!problem.fits(size, bundle)) continue;
-      const double area = static_cast<double>(problem.least_cost(size, bundle)) * size;
+      const auto cost = static_cast<double>(problem.least_cost(size, bundle));
+      const double area = cost * size;
       if (own.long_items.empty()) {
-        const double time = area / sizes[range.last] + range.fixed;
+        const bool is_one = range.first == range.last;
+        const double time = (is_one ? cost : area / sizes[range.last]) + range.fixed;
         if (time >= fastest && area >= least) continue;  // worse than another
         Choice& choice = own.choices.emplace_back();
         choice.size = size;

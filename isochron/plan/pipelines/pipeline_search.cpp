@@ -266,7 +266,8 @@ class PipelineSearch {
     if (may_be_shaped() && consider_shaped()) return;
     // A rough time that is too long to become the best when the slots are made properly. Packing
     // saves more where groups wait for all others.
-    const bool is_enough = has_sample_ || (is_trained() && are_all_short_);
+    const bool is_simple = is_trained() && !is_paced() && shape_.virtual_ == 1;
+    const bool is_enough = has_sample_ || is_simple || (is_trained() && are_all_short_);
     if (is_hasty_ && is_enough && is_good(best_rough_)) return;
     Nanoseconds far = best_rough_ + best_rough_ / (is_paced() ? 6 : 24);
     if (problem_.options().max_activation_bytes > 0 || best_rough_ == max_total_cost) {
@@ -322,6 +323,25 @@ class PipelineSearch {
     return best_.empty() || best_excess_ > 0 ? max_total_cost : best_time_;
   }
 
+  // Whether the busiest rank of naive_plan() is known to work longer than the best takes.
+  bool is_dealt_late() const {
+    const bool are_equal = shape_.shares.empty() && !problem_.has_speeds();
+    if (!are_equal || problem_.options().max_activation_bytes > 0) return false;
+    const auto sizes = problem_.sizes();
+    const auto size = std::find_if(sizes.begin(), sizes.end(),
+                                   [&](std::int32_t each) { return is_static_size(each); });
+    if (size == sizes.end()) return false;
+    std::vector<Nanoseconds> work_of_cell(static_cast<std::size_t>(problem_.num_ranks() / *size),
+                                          0);
+    const PriceId price = problem_.cheapest_price(*size);
+    for (ItemId item = 0; item < problem_.num_items(); ++item) {
+      work_of_cell[static_cast<std::size_t>(item) % work_of_cell.size()] +=
+          problem_.item_cost(price, item);
+    }
+    const Nanoseconds most = *std::max_element(work_of_cell.begin(), work_of_cell.end());
+    return pass_time(problem_, most) / shape_.stages > best_time() + problem_.num_items();
+  }
+
   // What a loader without a planner would do, where that is a plan.
   void consider_dealt() {
     const PlanOptions& options = problem_.options();
@@ -330,7 +350,7 @@ class PipelineSearch {
         static_cast<std::size_t>(problem_.num_items());
     if (is_fixed_ && !has_price_everywhere(problem_.sizes().front())) return;
     if (is_fixed_) consider(deal_in_order(problem_), false);
-    if (options.keep_groups != KeepGroups::none || !is_whole) return;
+    if (options.keep_groups != KeepGroups::none || !is_whole || is_dealt_late()) return;
     const StepPlan naive = naive_plan(trial_.batch, trial_.topology, trial_.cost, options, bound_);
     if (options.max_activation_bytes == 0 && naive.predicted_step_ns >= best_time()) return;
     const auto sizes = problem_.sizes();

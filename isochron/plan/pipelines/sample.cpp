@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
+
+#include "isochron/core/radix_sort.h"
 
 namespace isochron {
 
@@ -31,17 +34,17 @@ std::unique_ptr<Problem> sample_of(const Problem& problem) {
   options.max_context_size = std::min(options.max_context_size, ranks);
   if (options.min_context_size > ranks || ranks % mode.size != 0) return nullptr;
 
-  std::vector<std::pair<Tokens, BundleId>> longest_first;
+  std::vector<std::uint64_t> shortness;
   for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
     Tokens tokens = 0;
     for (const ItemId item : problem.items_of(bundle)) tokens += problem.tokens(1, item);
-    longest_first.emplace_back(-tokens, bundle);
+    shortness.push_back(~static_cast<std::uint64_t>(tokens));
   }
-  std::sort(longest_first.begin(), longest_first.end());
+  const std::vector<BundleId> longest_first = ascending_positions(std::move(shortness));
   Work work;
   const auto step = static_cast<std::size_t>(problem.num_ranks() / ranks);
   for (std::size_t i = step / 2; i < longest_first.size(); i += step) {
-    const BundleId bundle = longest_first[i].second;
+    const BundleId bundle = longest_first[i];
     const auto items = problem.items_of(bundle);
     const bool is_alone = std::any_of(items.begin(), items.end(),
                                       [&](ItemId item) { return problem.is_alone(item); });
