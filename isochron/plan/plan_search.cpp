@@ -255,10 +255,11 @@ DraftSlots search_stages(const StepPlan& plan, const Problem& problem, std::int6
   DraftSlots start = search_aligned_stages(plan, problem, effort);
   const RankRoom room = rank_room_of(problem);
   if (bound > 0) return search_pipeline(problem, plan, room, bound, effort, std::move(start));
-  if (!has_nested_bundles(problem)) {
-    bound = pipeline_bound(problem, room);
-    return search_pipeline(problem, plan, room, bound, effort, std::move(start));
-  }
+  bound = pipeline_bound(problem, room);
+  DraftSlots slots = search_pipeline(problem, plan, room, bound, effort, std::move(start));
+  // Where a rank has two bundles or more, they leave less than stages wait in any case.
+  const bool are_few = problem.num_bundles() < 2 * problem.num_ranks();
+  if (!are_few || !has_nested_bundles(problem)) return slots;
   // What leaves holes in aligned blocks is about the work of a rank, whatever it waits for. The
   // slots are counted by the pipeline.
   CostModel without_slots = plan.cost;
@@ -267,12 +268,12 @@ DraftSlots search_stages(const StepPlan& plan, const Problem& problem, std::int6
   for (ItemId item = 0; item < problem.num_items(); ++item) {
     if (problem.is_alone(item)) same.set_alone(item, problem.alone_size());
   }
-  const Nanoseconds work = block_bound(same, step_bound(same));
-  const Nanoseconds low = pipeline_bound_of(problem, room, work);
-  bound = std::max(pipeline_bound(problem, room), low);
-  DraftSlots slots = search_pipeline(problem, plan, room, bound, effort, std::move(start));
   const Nanoseconds most_work = step_time(same, slots);
   const Nanoseconds high = pipeline_bound_of(problem, room, most_work);
+  if (high <= bound) return slots;
+  const Nanoseconds work = block_bound(same, step_bound(same));
+  const Nanoseconds low = pipeline_bound_of(problem, room, work);
+  bound = std::max(bound, low);
   if (high <= bound) return slots;
   // The bound rises with the work, about evenly: less than this much more does not raise it.
   const double part = static_cast<double>(bound - low) / static_cast<double>(high - low);

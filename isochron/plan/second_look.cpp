@@ -133,11 +133,11 @@ class SecondLook {
     constexpr std::int32_t few_items = 128;  // they take no time
     const bool is_limited = has_grids() || (!is_pipeline_ && problem_.num_items() > few_items);
     if (!is_limited) return std::numeric_limits<double>::infinity();
+    const bool is_kept = problem_.options().keep_groups == KeepGroups::rank;
     const double lost = time / least_possible() - 1;
-    constexpr double usually_lost = 0.06;
+    const double usually_lost = is_kept ? 0.08 : 0.06;  // whole prompts are seldom nearer
     const double part = is_pipeline_ ? 0.01 * std::min(2.0, lost / usually_lost) : 0.005;
     const double to_begin = is_pipeline_ ? 2e6 : 1e5;
-    const bool is_kept = problem_.options().keep_groups == KeepGroups::rank;
     const double for_an_item = is_pipeline_ ? 20e3 : is_kept ? 6e3 : 1.8e3;
     return part * time / (to_begin + for_an_item * problem_.num_items());
   }
@@ -182,13 +182,18 @@ class SecondLook {
     return bundle_bound(fixed, in_blocks, time);
   }
 
+  // Of another question, in little time.
+  Nanoseconds bound_of(const Problem& question) const {
+    return is_pipeline_ ? side_by_side_bound(question) : step_bound(question);
+  }
+
   // A rough answer tells: more effort seldom makes up for what the question leaves out.
   void search_others(double num_looks) {
     constexpr std::int64_t to_begin = 2000;  // less than that saves little
     for (const NarrowerQuestion& question : narrower_questions(problem_)) {
       num_looks -= 1;
       if (num_looks < 0) break;
-      if (!is_pipeline_ && is_beaten(step_bound(*question.problem))) continue;
+      if (is_beaten(bound_of(*question.problem))) continue;
       // In pipelines whole bundles are few, and take as long to look at as all they hold.
       const std::int64_t of_items = effort_ * question.problem->num_items() / problem_.num_items();
       const std::int64_t part = has_grids()              ? of_items / 2

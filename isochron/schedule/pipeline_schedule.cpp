@@ -19,15 +19,48 @@ namespace isochron {
 
 namespace {
 
-PipelineOperation visit(const PipelineShape& shape, std::int64_t stage, std::int64_t k,
-                        Direction direction) {
-  const std::int64_t per_round = std::int64_t{shape.group} * shape.virtual_;
-  const std::int64_t in_round = k % per_round;
-  std::int64_t layer = in_round / shape.group;  // which of the chunks of the stage
-  if (direction == Direction::backward) layer = shape.virtual_ - 1 - layer;
-  return {.slot = static_cast<std::int32_t>(k / per_round * shape.group + in_round % shape.group),
-          .chunk = static_cast<std::int32_t>(layer * shape.stages + stage),
-          .direction = direction};
+// What a stage visits, whichever it is.
+struct Visit {
+  std::int32_t slot;
+  std::int32_t layer;  // which of the chunks of the stage
+};
+
+std::vector<Visit> visits_of(const PipelineShape& shape, std::int32_t num_slots) {
+  std::vector<Visit> visits;
+  visits.reserve(static_cast<std::size_t>(num_slots) * static_cast<std::size_t>(shape.virtual_));
+  for (std::int32_t first = 0; first < num_slots; first += shape.group) {
+    for (std::int32_t layer = 0; layer < shape.virtual_; ++layer) {
+      for (std::int32_t i = 0; i < shape.group; ++i) {
+        visits.push_back({.slot = first + i, .layer = layer});
+      }
+    }
+  }
+  return visits;
+}
+
+std::vector<PipelineOperation> operations_of(const PipelineShape& shape,
+                                             const std::vector<Visit>& visits, Pass pass,
+                                             std::int32_t stage) {
+  const bool is_train = pass == Pass::train;
+  std::vector<PipelineOperation> operations;
+  operations.reserve(visits.size() * (is_train ? 2 : 1));
+  const auto run = [&](const Visit& visit, Direction direction) {
+    const std::int32_t layer =
+        direction == Direction::forward ? visit.layer : shape.virtual_ - 1 - visit.layer;
+    operations.push_back(
+        {.slot = visit.slot, .chunk = layer * shape.stages + stage, .direction = direction});
+  };
+  std::size_t num_begun = visits.size();
+  if (is_train) {
+    num_begun = std::min(num_begun, static_cast<std::size_t>(num_warmup_visits(shape, stage)));
+  }
+  for (std::size_t k = 0; k < num_begun; ++k) run(visits[k], Direction::forward);
+  if (!is_train) return operations;
+  for (const Visit& visit : visits) {
+    if (num_begun < visits.size()) run(visits[num_begun++], Direction::forward);
+    run(visit, Direction::backward);
+  }
+  return operations;
 }
 
 }  // namespace
@@ -47,25 +80,18 @@ void require_schedule(const PipelineShape& shape, std::int32_t num_slots) {
 
 PipelineSchedule pipeline_schedule(const PipelineShape& shape, std::int32_t num_slots, Pass pass) {
   require_schedule(shape, num_slots);
-  const std::int64_t num_visits = std::int64_t{num_slots} * shape.virtual_;
-  PipelineSchedule schedule(static_cast<std::size_t>(shape.stages));
+  const std::vector<Visit> visits = visits_of(shape, num_slots);
+  PipelineSchedule schedule;
   for (std::int32_t stage = 0; stage < shape.stages; ++stage) {
-    auto& operations = schedule[static_cast<std::size_t>(stage)];
-    const auto run = [&](std::int64_t k, Direction direction) {
-      operations.push_back(visit(shape, stage, k, direction));
-    };
-    const bool is_train = pass == Pass::train;
-    operations.reserve(static_cast<std::size_t>(num_visits) * (is_train ? 2 : 1));
-    const std::int64_t warmup =
-        is_train ? std::min(num_visits, num_warmup_visits(shape, stage)) : num_visits;
-    for (std::int64_t k = 0; k < warmup; ++k) run(k, Direction::forward);
-    if (!is_train) continue;
-    for (std::int64_t k = 0; k < num_visits; ++k) {
-      if (warmup + k < num_visits) run(warmup + k, Direction::forward);
-      run(k, Direction::backward);
-    }
+    schedule.push_back(operations_of(shape, visits, pass, stage));
   }
   return schedule;
+}
+
+std::vector<PipelineOperation> first_stage_schedule(const PipelineShape& shape,
+                                                    std::int32_t num_slots, Pass pass) {
+  require_schedule(shape, num_slots);
+  return operations_of(shape, visits_of(shape, num_slots), pass, 0);
 }
 
 }  // namespace isochron

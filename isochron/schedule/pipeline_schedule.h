@@ -29,6 +29,11 @@ using PipelineSchedule = std::vector<std::vector<PipelineOperation>>;
 [[nodiscard]] PipelineSchedule pipeline_schedule(const PipelineShape& shape, std::int32_t num_slots,
                                                  Pass pass);
 
+// What that says of the first stage.
+[[nodiscard]] std::vector<PipelineOperation> first_stage_schedule(const PipelineShape& shape,
+                                                                  std::int32_t num_slots,
+                                                                  Pass pass);
+
 // Forwards that a stage runs before its first backward follows one, if there are as many: p - 1 -
 // stage, and 2 (p - 1 - stage) + (v - 1) group with v virtual stages.
 [[nodiscard]] std::int64_t num_warmup_visits(const PipelineShape& shape, std::int32_t stage);

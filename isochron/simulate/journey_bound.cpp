@@ -7,8 +7,8 @@
 #include "isochron/simulate/journey_bound.h"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
+#include <utility>
 
 #include "isochron/schedule/pipeline_schedule.h"
 
@@ -21,7 +21,7 @@ namespace {
 std::vector<std::vector<std::size_t>> missed_counts(const PipelineShape& shape,
                                                     std::size_t num_slots) {
   const auto operations =
-      pipeline_schedule(shape, static_cast<std::int32_t>(num_slots), Pass::train).front();
+      first_stage_schedule(shape, static_cast<std::int32_t>(num_slots), Pass::train);
   std::vector<std::vector<std::size_t>> counts(num_slots);
   std::vector<std::size_t> run(2 * static_cast<std::size_t>(shape.virtual_), 0);  // so far
   for (const PipelineOperation& operation : operations) {
@@ -38,25 +38,55 @@ std::vector<std::vector<std::size_t>> missed_counts(const PipelineShape& shape,
   return counts;
 }
 
+// What operations of one kind cost, with sums of the dearest.
+class DearestFirst {
+ public:
+  explicit DearestFirst(std::vector<Nanoseconds> costs)
+      : costs_(std::move(costs)), place_of_(costs_.size()), sums_(costs_.size() + 1, 0) {
+    std::vector<std::size_t> order(costs_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t a, std::size_t b) { return costs_[a] > costs_[b]; });
+    for (std::size_t place = 0; place < order.size(); ++place) {
+      place_of_[order[place]] = place;
+      sums_[place + 1] = sums_[place] + costs_[order[place]];
+    }
+  }
+
+  [[nodiscard]] Nanoseconds cost(std::size_t slot) const { return costs_[slot]; }
+  [[nodiscard]] Int128 sum() const { return sums_.back(); }
+  // Of so many of the others, the dearest.
+  [[nodiscard]] Int128 sum_without(std::size_t slot, std::size_t count) const {
+    return place_of_[slot] >= count ? sums_[count] : sums_[count + 1] - costs_[slot];
+  }
+
+ private:
+  std::vector<Nanoseconds> costs_;     // by slot
+  std::vector<std::size_t> place_of_;  // of each slot
+  std::vector<Int128> sums_;
+};
+
 }  // namespace
 
 Int128 journey_bound(const ChunkCosts& costs, const PipelineShape& shape) {
   const std::size_t num_slots = costs.num_rows();
   const auto counts = missed_counts(shape, num_slots);
-  const std::size_t num_kinds = counts.front().size();
-  const auto cost_of = [&](std::size_t slot, std::size_t kind) {
-    const auto chunk = static_cast<std::int32_t>(kind / 2) * shape.stages;
-    return costs.row(slot)[costs.column(chunk, kind % 2 == 1)];
-  };
-
-  std::vector<Int128> journeys(num_slots, 0);
+  std::vector<DearestFirst> kinds;
   Int128 work = 0;
+  for (std::size_t kind = 0; kind < counts.front().size(); ++kind) {
+    const auto chunk = static_cast<std::int32_t>(kind / 2) * shape.stages;
+    std::vector<Nanoseconds> of_kind;
+    for (std::size_t slot = 0; slot < num_slots; ++slot) {
+      of_kind.push_back(costs.row(slot)[costs.column(chunk, kind % 2 == 1)]);
+    }
+    work += kinds.emplace_back(std::move(of_kind)).sum();
+  }
+  std::vector<Int128> journeys(num_slots, 0);
   for (std::size_t slot = 0; slot < num_slots; ++slot) {
     for (std::int32_t chunk = 0; chunk < shape.num_chunks(); ++chunk) {
       journeys[slot] += costs.row(slot)[costs.column(chunk, false)];
       journeys[slot] += costs.row(slot)[costs.column(chunk, true)];
     }
-    for (std::size_t kind = 0; kind < num_kinds; ++kind) work += cost_of(slot, kind);
   }
   std::vector<std::size_t> longest_first(num_slots);
   std::iota(longest_first.begin(), longest_first.end(), std::size_t{0});
@@ -68,21 +98,13 @@ Int128 journey_bound(const ChunkCosts& costs, const PipelineShape& shape) {
   for (std::size_t i = 0; i < std::min(max_slots, num_slots); ++i) {
     const std::size_t slot = longest_first[i];
     Int128 path = work + journeys[slot];
-    std::vector<std::vector<Int128>> dearest(num_kinds);  // sums of the others', dearest first
-    for (std::size_t kind = 0; kind < num_kinds; ++kind) {
-      path -= cost_of(slot, kind);
-      std::vector<Int128>& sums = dearest[kind];
-      sums.push_back(0);
-      for (std::size_t other = 0; other < num_slots; ++other) {
-        if (other != slot) sums.push_back(cost_of(other, kind));
-      }
-      std::sort(sums.begin() + 1, sums.end(), std::greater<>());
-      std::partial_sum(sums.begin(), sums.end(), sums.begin());
-    }
+    for (const DearestFirst& kind : kinds) path -= kind.cost(slot);
     Int128 most_missed = 0;
     for (const auto& count : counts) {
       Int128 missed = 0;
-      for (std::size_t kind = 0; kind < num_kinds; ++kind) missed += dearest[kind][count[kind]];
+      for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+        missed += kinds[kind].sum_without(slot, count[kind]);
+      }
       most_missed = std::max(most_missed, missed);
     }
     bound = std::max(bound, path - most_missed);

@@ -152,22 +152,30 @@ Int128 forward_bound(const ChunkTable& table, const PipelineShape& shape) {
   return work + longest + Int128{shape.transfer_ns} * last;
 }
 
-Index ascending(const Sizes& keys) {
-  Index order(keys.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return keys[a] < keys[b]; });
-  return order;
-}
-
 // One side of a turn, down or up.
 struct Side {
+  explicit Side(std::size_t num_slots) : ways(num_slots), missed(num_slots), by_way(num_slots) {
+    std::iota(by_way.begin(), by_way.end(), std::size_t{0});
+  }
+
+  // Equal stages need it once.
+  void sort() {
+    const auto is_shorter = [&](std::size_t a, std::size_t b) {
+      return ways[a] != ways[b] ? ways[a] < ways[b] : a < b;
+    };
+    if (!std::is_sorted(by_way.begin(), by_way.end(), is_shorter)) {
+      std::sort(by_way.begin(), by_way.end(), is_shorter);
+    }
+  }
+
   Sizes ways;    // what the turning slot adds to the path
   Sizes missed;  // what the path loses if it misses a slot
+  Index by_way;  // shortest first, once sorted
 };
 
 // What a slot's way adds, less the most that can be missed among slots with shorter ways.
-std::vector<Int128> gains(const Side& side, const Index& by_way, std::size_t depth) {
+std::vector<Int128> gains(const Side& side, std::size_t depth) {
+  const Index& by_way = side.by_way;
   std::vector<Int128> result(side.ways.size());
   LargestSum<Int128> largest(depth);
   std::size_t num_shorter = 0;
@@ -183,7 +191,8 @@ std::vector<Int128> gains(const Side& side, const Index& by_way, std::size_t dep
 // For each slot the best gain on one side that some path has together with the slot's way on the
 // other side: up to the longest way of the slots whose way on the other side is as long.
 std::vector<Int128> best_partners(const std::vector<Int128>& gain_of, const Index& by_way,
-                                  const Side& other, const Index& by_other_way) {
+                                  const Side& other) {
+  const Index& by_other_way = other.by_way;
   std::vector<Int128> best_up_to(by_way.size());  // in the order of by_way
   for (std::size_t i = 0; i < by_way.size(); ++i) {
     best_up_to[i] = i == 0 ? gain_of[by_way[i]] : std::max(best_up_to[i - 1], gain_of[by_way[i]]);
@@ -266,19 +275,18 @@ std::vector<Weights> mean_weights(const Side& down, const Side& up) {
 // weights d <= u, u G >= d (rise_r + fall_r) + (u - d) (rise + fall_r) with the best rise beside r:
 // the first two parts are the joint gain of r.
 Int128 turn_gain(const Side& down, const Side& up, std::size_t depth, bool is_joint) {
-  const Index by_way_down = ascending(down.ways);
-  const Index by_way_up = ascending(up.ways);
-  const auto rises = gains(down, by_way_down, depth);
-  const auto falls = gains(up, by_way_up, depth);
-  const auto rise_beside = best_partners(rises, by_way_down, up, by_way_up);
-  const auto fall_beside = best_partners(falls, by_way_up, down, by_way_down);
-
+  const auto rises = gains(down, depth);
+  const auto falls = gains(up, depth);
+  const auto rise_beside = best_partners(rises, down.by_way, up);
   Int128 best = 0;
-  Index slots(rises.size());
-  std::iota(slots.begin(), slots.end(), std::size_t{0});
-  for (const std::size_t slot : slots) best = std::max(best, rise_beside[slot] + falls[slot]);
+  for (std::size_t slot = 0; slot < falls.size(); ++slot) {
+    best = std::max(best, rise_beside[slot] + falls[slot]);
+  }
   if (!is_joint) return best;
 
+  const auto fall_beside = best_partners(falls, up.by_way, down);
+  Index slots(rises.size());
+  std::iota(slots.begin(), slots.end(), std::size_t{0});
   constexpr std::size_t max_slots = 32;  // joint gains take O(slots) each; the top ones decide
   for (const Weights& weights : mean_weights(down, up)) {
     const auto estimate = [&](std::size_t slot) {
@@ -313,11 +321,11 @@ Int128 turn_bound(const ChunkTable& table, const PipelineShape& shape, bool is_j
     down[slot] = table.forward(slot, last);
     up[slot] = table.backward(slot, last);
   }
+  // Going down, the path misses backwards, going up, forwards.
+  Side turn_down(num_slots);
+  Side turn_up(num_slots);
   Int128 bound = 0;
   for (std::int32_t stage = last; stage-- > 0;) {
-    // Going down, the path misses backwards, going up, forwards.
-    Side turn_down = {.ways = Sizes(num_slots), .missed = Sizes(num_slots)};
-    Side turn_up = turn_down;
     for (std::size_t slot = 0; slot < num_slots; ++slot) {
       const Nanoseconds forward = table.forward(slot, stage);
       const Nanoseconds backward = table.backward(slot, stage);
@@ -334,6 +342,8 @@ Int128 turn_bound(const ChunkTable& table, const PipelineShape& shape, bool is_j
     // Deeper than there are slots nothing more is missed: only the deepest matters.
     const auto depth = static_cast<std::size_t>(last - stage);
     if (depth > num_slots && stage > 0) continue;
+    turn_down.sort();
+    turn_up.sort();
     bound = std::max(bound, sum(turn_up.missed) + sum(turn_down.missed) + min_ends(heads, tails) +
                                 turn_gain(turn_down, turn_up, depth, is_joint && stage == 0));
   }

@@ -152,11 +152,31 @@ std::int64_t peak_bytes_bound(const StepPlayer& player, std::int32_t rank) {
   return PipelineMemory(player.shape(), player.pass(), bytes).lower_bound();
 }
 
+// Whether every rank has a group in every slot.
+bool has_all_ranks(const StepPlayer& player) {
+  for (std::int32_t slot = 0; slot < player.num_slots(); ++slot) {
+    std::int64_t num_busy = 0;
+    for (const PlayedGroup& group : player.groups(slot)) num_busy += group.ranks.size;
+    if (num_busy < player.num_ranks()) return false;
+  }
+  return true;
+}
+
 // Orders of the slots of a plan.
 class SlotsRule final : public OrderRule {
  public:
   SlotsRule(StepPlayer& player, std::int64_t max_bytes, std::int64_t work_per_order)
-      : player_(player), max_bytes_(max_bytes), work_per_order_(work_per_order) {}
+      : player_(player),
+        max_bytes_(max_bytes),
+        work_per_order_(work_per_order),
+        paces_(player.shape()) {
+    const bool is_one_pipeline = player.sync() == Sync::microbatch && player.shape().stages > 1;
+    if (!is_one_pipeline || !has_all_ranks(player)) return;
+    pipeline_.emplace(player.shape(), player.num_slots(), player.pass());
+    for (std::int32_t slot = 0; slot < player.num_slots(); ++slot) {
+      paces_.add(slowest_of(player.groups(slot)));
+    }
+  }
 
   OrderScore score(std::span<const std::int32_t> order) override {
     ++num_orders_;
@@ -165,17 +185,24 @@ class SlotsRule final : public OrderRule {
       const std::vector<std::int64_t> peaks = player_.peak_bytes(order);
       excess = std::max(excess, *std::max_element(peaks.begin(), peaks.end()) - max_bytes_);
     }
-    return {.excess_bytes = excess,
-            .time_ns = player_.play(order, [](const PipelineOperation&, const PlayedGroup&,
-                                              Nanoseconds, Nanoseconds) {})};
+    return {.excess_bytes = excess, .time_ns = time_of(order)};
   }
 
   std::int64_t work() const override { return num_orders_ * work_per_order_; }
 
  private:
+  Nanoseconds time_of(std::span<const std::int32_t> order) {
+    if (pipeline_) return pipeline_->makespan(paces_, order);
+    return player_.play(
+        order, [](const PipelineOperation&, const PlayedGroup&, Nanoseconds, Nanoseconds) {});
+  }
+
   StepPlayer& player_;
   std::int64_t max_bytes_;  // 0: no limit
   std::int64_t work_per_order_;
+  // Where all ranks wait for the slowest group of every slot they are one pipeline.
+  std::optional<PipelineTime> pipeline_;
+  ChunkCosts paces_;
   std::int64_t num_orders_ = 0;
 };
 

@@ -18,32 +18,6 @@
 
 namespace isochron {
 
-namespace {
-
-// Operations by how many others must come before them, one after the other. Neighbours then do not
-// wait for each other, and the processor runs several at once: about twice as fast.
-std::vector<PipelineOperation> by_depth(std::vector<PipelineOperation> operations,
-                                        const PipelineShape& shape, std::int32_t num_slots) {
-  std::vector<std::int64_t> depth_of_stage(static_cast<std::size_t>(shape.stages), 0);
-  std::vector<std::int64_t> depth_of_slot(static_cast<std::size_t>(num_slots), 0);
-  std::vector<std::pair<std::int64_t, PipelineOperation>> deep;
-  deep.reserve(operations.size());
-  for (const PipelineOperation& operation : operations) {
-    std::int64_t& of_stage =
-        depth_of_stage[static_cast<std::size_t>(operation.chunk % shape.stages)];
-    std::int64_t& of_slot = depth_of_slot[static_cast<std::size_t>(operation.slot)];
-    of_stage = of_slot = std::max(of_stage, of_slot) + 1;
-    deep.emplace_back(of_stage, operation);
-  }
-  std::stable_sort(deep.begin(), deep.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::transform(deep.begin(), deep.end(), operations.begin(),
-                 [](const auto& entry) { return entry.second; });
-  return operations;
-}
-
-}  // namespace
-
 PipelineTime::PipelineTime(const PipelineShape& shape, std::int32_t num_slots, Pass pass)
     : shape_(shape),
       pass_(pass),
@@ -59,19 +33,39 @@ PipelineTime::PipelineTime(const PipelineShape& shape, std::int32_t num_slots, P
   ready_.resize(identity_.size());
 }
 
+// Operations by how many others must come before them, one after the other. Neighbours then do not
+// wait for each other, and the processor runs several at once: about twice as fast.
 void PipelineTime::find_steps() {
   const std::int32_t count = num_slots();
-  auto order = find_execution_order(pipeline_schedule(shape_, count, pass_), shape_, count);
+  const auto order = find_execution_order(pipeline_schedule(shape_, count, pass_), shape_, count);
   ISOCHRON_ASSERT(order.has_value());
-  steps_.reserve(order->size());
-  for (const PipelineOperation& operation : by_depth(std::move(*order), shape_, count)) {
+  std::vector<std::uint32_t> depth_of_stage(stages_.size(), 0);
+  std::vector<std::uint32_t> depth_of_slot(identity_.size(), 0);
+  std::vector<std::uint32_t> depths;
+  depths.reserve(order->size());
+  std::vector<std::size_t> next(1, 0);  // place of a step of each depth
+  for (const PipelineOperation& operation : *order) {
+    std::uint32_t& of_stage =
+        depth_of_stage[static_cast<std::size_t>(operation.chunk % shape_.stages)];
+    std::uint32_t& of_slot = depth_of_slot[static_cast<std::size_t>(operation.slot)];
+    const std::uint32_t depth = std::max(of_stage, of_slot);
+    of_stage = of_slot = depth + 1;
+    if (depth + 2 > next.size()) next.resize(depth + 2, 0);
+    ++next[depth + 1];
+    depths.push_back(depth);
+  }
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  steps_.resize(order->size());
+  for (std::size_t i = 0; i < depths.size(); ++i) {
+    const PipelineOperation& operation = (*order)[i];
     const std::size_t column =
         costs_.column(operation.chunk, operation.direction == Direction::backward);
-    steps_.push_back({.slot = static_cast<std::uint32_t>(operation.slot),
-                      .stage = static_cast<std::uint32_t>(operation.chunk % shape_.stages),
-                      .cell = static_cast<std::uint32_t>(
-                          static_cast<std::size_t>(operation.slot) * costs_.width() + column),
-                      .is_sent = is_sent_on(operation, shape_) ? 1u : 0u});
+    steps_[next[depths[i]]++] = {
+        .slot = static_cast<std::uint32_t>(operation.slot),
+        .stage = static_cast<std::uint32_t>(operation.chunk % shape_.stages),
+        .cell = static_cast<std::uint32_t>(
+            static_cast<std::size_t>(operation.slot) * costs_.width() + column),
+        .is_sent = is_sent_on(operation, shape_) ? 1u : 0u};
   }
 }
 

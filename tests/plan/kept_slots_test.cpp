@@ -15,6 +15,7 @@
 #include "isochron/plan/bundles/lock_step.h"
 #include "isochron/plan/narrower_questions.h"
 #include "isochron/plan/pipelines/kept_cells.h"
+#include "isochron/plan/pipelines/pipeline_grid.h"
 #include "isochron/plan/plan.h"
 #include "tests/plan/drawn_bundles.h"
 #include "tests/plan/singles.h"
@@ -180,6 +181,60 @@ TEST(KeptCells, FillEverySlotByItsShare) {
   }
   EXPECT_EQ(tokens, (std::vector<Tokens>{20, 80, 40}));
   EXPECT_FALSE(fill_kept_cells(problem, cells, std::vector<double>{1}, problem.capacity()));
+}
+
+TEST(KeptCells, TokensAndSequencesFillSlots) {
+  Drawn drawn = plain_bundles({{40, 40, 20}, {100}, {100}, {10}});
+  const auto fewest = [&] {
+    return fewest_slots({drawn.work, drawn.topology, drawn.cost, drawn.options}, 100);
+  };
+  EXPECT_EQ(fewest(), 2);
+  drawn.options.max_sequences = 1;
+  EXPECT_EQ(fewest(), 3);
+}
+
+TEST(KeptCells, NoneEndsWithinATimeThatTheyExceed) {
+  int num_close = 0;
+  for (std::uint64_t seed = 0; seed < num_asked(600); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Drawn drawn = random_bundles(seed);
+    PipelineShape& shape = drawn.topology.pipeline;
+    shape.stages = static_cast<std::int32_t>(2 + seed % 3);
+    shape.transfer_ns = seed % 4 == 0 ? 1'000'000 : 0;
+    if (seed % 5 == 0) {
+      shape.virtual_ = 2;
+      shape.group = shape.stages;
+    }
+    drawn.options.counts = Counts::equal;
+    if (seed % 7 == 0) drawn.options.pass = Pass::forward;
+    const Problem problem(drawn.work, drawn.topology, drawn.cost,
+                          resolved(drawn.options, drawn.topology));
+    const RankRoom room = rank_room_of(problem);
+    bool may_move = true;  // bundles of one item would leave their cells
+    for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+      may_move = may_move && problem.items_of(bundle).size() > 1;
+    }
+    for (const auto& sizes : cell_sizes(problem)) {
+      for (const auto& cells : cut_into_cells(problem, BundleTable(problem, sizes), {.wait = 3})) {
+        const auto [least, most] = slots_of_cells(problem, cells, problem.capacity());
+        for (const std::int32_t count : {least, most}) {
+          const std::int32_t num_slots = (count + shape.group - 1) / shape.group * shape.group;
+          const std::vector<double> heights(static_cast<std::size_t>(num_slots), 1);
+          auto draft = fill_kept_cells(problem, cells, heights, problem.capacity());
+          if (!draft) continue;
+          const Nanoseconds step =
+              improved_grid(problem, *std::move(draft),
+                            {.num_slots = num_slots, .capacity = problem.capacity()}, 0,
+                            may_move ? 20'000 : 0)
+                  .time;
+          const double time = time_in_room(problem, room, step) + room.lost();
+          EXPECT_FALSE(exceed(problem, cells, room, time + 100 * num_slots, num_slots));
+          if (exceed(problem, cells, room, time * 0.8, num_slots)) ++num_close;
+        }
+      }
+    }
+  }
+  EXPECT_GT(num_close, 0);
 }
 
 TEST(KeptCells, PlansOfStagesKeepLongTailsTogether) {

@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "isochron/plan/pipelines/pipeline_bound.h"
 #include "isochron/plan/plan.h"
 #include "isochron/simulate/pipeline_time.h"
 #include "tests/plan/pipeline_question.h"
+#include "tests/plan/singles.h"
 #include "tests/plan/tiny_question.h"
 #include "tests/support/num_instances.h"
 #include "tests/support/print_question.h"
@@ -263,6 +265,64 @@ TEST(PipelineBound, SeesThatLittleWorkCannotHideALongSlot) {
       checked_plan(batch_of(lengths), {.ranks = 1, .capacity = 100'000, .pipeline = {.stages = 4}},
                    simple_cost(), {.context = "static:1"});
   EXPECT_GE(plan.lower_bound_ns, 275'000);
+}
+
+// One of four prompts is most of the work, and a rank of its own runs it in each of two stages.
+TEST(StaticPipelineBound, SeesThatARankRunsTheDearestPrompt) {
+  const Topology topology{.ranks = 4, .capacity = 10'000, .pipeline = {.stages = 2}};
+  const PlanOptions options{.context = "static:1", .keep_groups = KeepGroups::rank};
+  Batch batch = batch_of({1000, 1000, 1000, 1000, 10, 10, 10});
+  batch.groups = {PromptGroupId(0), PromptGroupId(0), PromptGroupId(0), PromptGroupId(0),
+                  PromptGroupId(1), PromptGroupId(2), PromptGroupId(3)};
+  batch.group_names = {"a", "b", "c", "d"};
+  Work work = singles(batch.lengths);
+  work.bundles = {{0, 1, 2, 3}, {4}, {5}, {6}};
+  const Problem problem(work, topology, simple_cost(), resolved(options, topology));
+  const Nanoseconds bound = static_pipeline_bound(problem, rank_room_of(problem), 1);
+  EXPECT_GE(bound, 4 * 3000 / 2);
+  const StepPlan plan = checked_plan(batch, topology, simple_cost(), options);
+  EXPECT_LE(bound, plan.predicted_step_ns);
+}
+
+// Pairs leave one of three ranks over, and all of them have the middle one.
+TEST(SideBySideBound, SeesThatGroupsLeaveRanksOver) {
+  const Topology topology{.ranks = 3, .capacity = 10'000, .pipeline = {.stages = 2}};
+  const PlanOptions options{.context = "dynamic:any", .min_context_size = 2, .max_context_size = 2};
+  const std::vector<Tokens> lengths(8, 1200);
+  const Problem problem(singles(lengths), topology, simple_cost(), resolved(options, topology));
+  const Nanoseconds bound = side_by_side_bound(problem);
+  EXPECT_GE(bound, 8 * 1800 / 2);
+  EXPECT_GT(bound, pipeline_bound(problem, rank_room_of(problem)));
+  const StepPlan plan = checked_plan(batch_of(lengths), topology, simple_cost(), options);
+  EXPECT_LE(bound, plan.predicted_step_ns);
+}
+
+TEST(SideBySideBound, HoldsForThePlansOfFewSequences) {
+  int num_raised = 0;
+  for (std::uint64_t seed = 0; seed < num_asked(60); ++seed) {
+    Random random(seed);
+    const auto smallest = static_cast<std::int32_t>(random.between(2, 4));
+    StepQuestion question = random_question(
+        seed, {.most_sequences = 6,
+               .least_ranks = smallest,
+               .most_ranks = 7,
+               .options = {.context = "dynamic:any",
+                           .min_context_size = smallest,
+                           .sync = random.below(2) == 0 ? Sync::step : Sync::microbatch,
+                           .pass = random.below(3) == 0 ? Pass::forward : Pass::train},
+               .stages = static_cast<std::int32_t>(random.between(2, 4))});
+    set_shape(random, question.topology.pipeline);
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << question);
+    const StepPlan plan =
+        checked_plan(question.batch, question.topology, question.cost, question.options);
+    if (!has_plan(plan)) continue;
+    const Problem problem(singles(question.batch.lengths), question.topology, question.cost,
+                          resolved(question.options, question.topology));
+    const Nanoseconds bound = side_by_side_bound(problem);
+    EXPECT_LE(bound, plan.predicted_step_ns);
+    if (bound > plan.lower_bound_ns) ++num_raised;
+  }
+  EXPECT_GT(num_raised, 0);
 }
 
 }  // namespace

@@ -68,6 +68,15 @@ TEST(PipelineSchedule, KeepsAWiderGroupTogether) {
                    "F0.1 F1.1 F2.1 F0.3 B0.3 F1.3 B1.3 F2.3 B2.3 B0.1 B1.1 B2.1"}));
 }
 
+TEST(PipelineSchedule, SaysTheSameOfTheFirstStageAlone) {
+  for (const PipelineShape& shape :
+       {PipelineShape{.stages = 3}, PipelineShape{.stages = 2, .virtual_ = 3, .group = 4}}) {
+    for (const Pass pass : {Pass::train, Pass::forward}) {
+      EXPECT_EQ(first_stage_schedule(shape, 8, pass), pipeline_schedule(shape, 8, pass).front());
+    }
+  }
+}
+
 TEST(PipelineSchedule, RunsForwardsAloneInOrder) {
   EXPECT_EQ(texts_of({.stages = 2}, 3, Pass::forward), (Texts{"F0 F1 F2", "F0 F1 F2"}));
   EXPECT_EQ(texts_of({.stages = 2, .virtual_ = 2, .group = 2}, 2, Pass::forward),

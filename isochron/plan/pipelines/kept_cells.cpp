@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "isochron/plan/bundles/sized_items.h"
+#include "isochron/plan/least_areas.h"
 
 namespace isochron {
 
@@ -78,6 +79,50 @@ SlotRange slots_of_cells(const Problem& problem, const std::vector<BundleCell>& 
   fewest = std::min<Tokens>(fewest, problem.num_items());
   return {.least = static_cast<std::int32_t>(fewest),
           .most = static_cast<std::int32_t>(std::max<std::int64_t>(fewest, most))};
+}
+
+std::int32_t fewest_slots(const Problem& problem, Tokens capacity) {
+  Tokens tokens = 0;
+  std::int64_t sequences = 0;
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    tokens += problem.tokens(1, item);
+    sequences += problem.num_sequences(item);
+  }
+  const auto slots_of = [&](std::int64_t amount, std::int64_t of_a_slot) {
+    const std::int64_t room = of_a_slot * problem.num_ranks();
+    return std::clamp<std::int64_t>((amount + room - 1) / room, 1, problem.num_items());
+  };
+  const std::int64_t by_tokens = slots_of(tokens, capacity);
+  const std::int64_t most = problem.options().max_sequences;
+  return static_cast<std::int32_t>(most == 0 ? by_tokens
+                                             : std::max(by_tokens, slots_of(sequences, most)));
+}
+
+bool may_have_few_slots(const Problem& problem, Tokens capacity, const RankRoom& room,
+                        double time) {
+  if (problem.has_speeds()) return true;
+  const std::int32_t fewest = fewest_slots(problem, capacity);
+  const SlotRange few{.least = 1, .most = fewest + fewest / 3 + 1};
+  return narrow_area(problem) / problem.num_ranks() <= room.area(time, 0, few);
+}
+
+bool exceed(const Problem& problem, const std::vector<BundleCell>& cells, const RankRoom& room,
+            double time, std::int32_t num_slots) {
+  return std::any_of(cells.begin(), cells.end(), [&](const BundleCell& cell) {
+    const PriceId price = problem.price_of(cell.ranks);
+    Nanoseconds cost = 0;
+    Nanoseconds longest = 0;
+    for (const BundleId bundle : cell.bundles) {
+      for (const ItemId item : problem.items_of(bundle)) {
+        const Nanoseconds own = problem.item_cost(price, item);
+        cost += own;
+        longest = std::max(longest, own);
+      }
+    }
+    const auto length = static_cast<double>(longest + problem.price(price).fixed);
+    const SlotRange counted{.least = num_slots, .most = num_slots};
+    return static_cast<double>(cost) > room.area(time, length, counted);
+  });
 }
 
 }  // namespace isochron

@@ -24,4 +24,15 @@ namespace isochron {
 [[nodiscard]] SlotRange slots_of_cells(const Problem& problem, const std::vector<BundleCell>& cells,
                                        Tokens capacity);
 
+// Slots that all tokens, and sequences where these are limited, fill at least on all ranks.
+[[nodiscard]] std::int32_t fewest_slots(const Problem& problem, Tokens capacity);
+
+// Whether about as many may end within `time`, as a RankRoom counts it: few make all stages wait.
+[[nodiscard]] bool may_have_few_slots(const Problem& problem, Tokens capacity, const RankRoom& room,
+                                      double time);
+
+// Whether no order of so many slots of such cells, all of them used, ends within that time.
+[[nodiscard]] bool exceed(const Problem& problem, const std::vector<BundleCell>& cells,
+                          const RankRoom& room, double time, std::int32_t num_slots);
+
 }  // namespace isochron

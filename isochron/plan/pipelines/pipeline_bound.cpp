@@ -129,28 +129,56 @@ class PipelineBound {
            (is_train_ ? 2 : 1);
   }
 
+  static double summed_area(const Choice& choice) {
+    double sum = 0;
+    for (const Choice::Part& part : choice.all()) sum += part.area;
+    return sum;
+  }
+
   // `at_least` is another bound.
   double long_slots_bound(double at_least) const {
     const double share = std::min(share_of(0), share_of(shape_.stages - 1));
+    double best = at_least / pass_share_;
+    const double most_mean = bundles_.area / problem_.num_ranks();
+    // The most that a weight of 1 for everything would make of it is less than the best.
+    const auto is_too_short = [&](double length) {
+      return (share * (most_mean + fixed_) + (1 - share) * length) * (1 + 1e-9) < best;
+    };
     std::vector<double> lengths;
+    std::size_t num_parts = 0;
     for (const auto& choices : bundles_.classes) {
       for (const Choice& choice : choices) {
-        for (const Choice::Part& part : choice.all()) lengths.push_back(part.time);
+        for (const Choice::Part& part : choice.all()) {
+          if (!is_too_short(part.time)) lengths.push_back(part.time);
+          ++num_parts;
+        }
       }
     }
     std::sort(lengths.begin(), lengths.end());
     constexpr std::size_t max_lengths = 64;
-    const std::size_t step = std::max<std::size_t>(1, lengths.size() / max_lengths);
-    const double most_mean = bundles_.area / problem_.num_ranks();
-    double best = at_least / pass_share_;
+    const std::size_t step = std::max<std::size_t>(1, num_parts / max_lengths);
+    // What each class and those after it weigh at most.
+    std::vector<double> most_from(bundles_.classes.size() + 1, 0);
+    for (std::size_t c = bundles_.classes.size(); c-- > 0;) {
+      double least = infinite;
+      for (const Choice& choice : bundles_.classes[c]) least = std::min(least, summed_area(choice));
+      most_from[c] = most_from[c + 1] + least;
+    }
     for (std::size_t i = lengths.size(); i > 0; i -= std::min(i, step)) {
       const double length = lengths[i - 1];
-      // The most that a weight of 1 for everything would make of it.
-      if ((share * (most_mean + fixed_) + (1 - share) * length) * (1 + 1e-9) < best) break;
+      if (is_too_short(length)) break;
+      // A rank with such a slot, and one without it, which meets the lesser pass of all it has.
+      const auto time_of = [&](double all) {
+        const double mean = all / problem_.num_ranks();
+        const double with = share * (mean + fixed_) + (1 - share) * length;
+        const double without = lesser_ > 0 ? share * mean / lesser_ : infinite;
+        return std::min(with, without);
+      };
       double weighed = 0;
-      for (const auto& choices : bundles_.classes) {
+      for (std::size_t c = 0; c < bundles_.classes.size(); ++c) {
+        if (time_of((weighed + most_from[c]) * (1 + 1e-9)) < best) break;
         double least = infinite;
-        for (const Choice& choice : choices) {
+        for (const Choice& choice : bundles_.classes[c]) {
           double sum = 0;
           for (const Choice::Part& part : choice.all()) {
             sum += part.area * (part.time >= length ? 1 : lesser_);
@@ -159,11 +187,7 @@ class PipelineBound {
         }
         weighed += least;
       }
-      const double mean = weighed / problem_.num_ranks();
-      // A rank without such a slot meets the lesser pass of all it has.
-      const double with = share * (mean + fixed_) + (1 - share) * length;
-      const double without = lesser_ > 0 ? share * mean / lesser_ : infinite;
-      best = std::max(best, std::min(with, without));
+      best = std::max(best, time_of(weighed));
     }
     return pass_share_ * best * (1 - slack) - rounding();
   }
@@ -225,10 +249,12 @@ Nanoseconds pipeline_bound(const Problem& problem, const RankRoom& room) {
   const auto raised_by = [&](Nanoseconds work) {
     return std::max(bound, pipelines.bound(work, 0, Effort::little));
   };
-  if (problem.options().sync == Sync::microbatch) return raised_by(slot_bound(problem));
-  // What a step without stages knows of its micro-batches is seldom more than a hundredth.
-  const Nanoseconds likely = whole + whole / 50;
-  return raised_by(likely) == bound ? bound : raised_by(step_bound(problem));
+  // What a step without stages knows of its micro-batches is seldom more than a hundredth, of slots
+  // seldom more than three.
+  const bool is_paced = problem.options().sync == Sync::microbatch;
+  const Nanoseconds likely = whole + whole / (is_paced ? 20 : 50);
+  if (raised_by(likely) == bound) return bound;
+  return raised_by(is_paced ? slot_bound(problem) : step_bound(problem));
 }
 
 Nanoseconds pipeline_bound_of(const Problem& problem, const RankRoom& room, Nanoseconds work) {
@@ -237,16 +263,38 @@ Nanoseconds pipeline_bound_of(const Problem& problem, const RankRoom& room, Nano
 
 Nanoseconds static_pipeline_bound(const Problem& problem, const RankRoom& room, std::int32_t size) {
   BundleChoices bundles;
+  Nanoseconds dearest = 0;  // bundle, which some rank runs
   for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
-    const auto cost = static_cast<double>(problem.least_cost(size, bundle));
-    bundles.area += cost * size;
+    const Nanoseconds cost = problem.least_cost(size, bundle);
+    dearest = std::max(dearest, cost);
+    bundles.area += static_cast<double>(cost) * size;
     for (const ItemId item : problem.items_of(bundle)) {
       const auto own = static_cast<double>(problem.least_item_cost(size, item));
       bundles.longest = std::max(bundles.longest, own);
     }
   }
   bundles.longest += static_cast<double>(problem.least_fixed(size));
-  return PipelineBound(problem, room, std::move(bundles)).bound(0, 0, Effort::little);
+  return PipelineBound(problem, room, std::move(bundles)).bound(0, dearest, Effort::little);
+}
+
+Nanoseconds side_by_side_bound(const Problem& problem) {
+  const std::int32_t smallest = problem.sizes().front();
+  if (problem.has_speeds() || problem.num_ranks() % smallest == 0) return 0;
+  // Of every `smallest` ranks take the last. A group of c ranks has at least c / smallest of them,
+  // and one of them works at least as long as their mean.
+  const std::int32_t num_taken = problem.num_ranks() / smallest;
+  double sum = 0;
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    double least = infinite;
+    for (const std::int32_t size : problem.sizes()) {
+      if (!problem.item_fits(size, item)) continue;
+      const auto cost = static_cast<double>(problem.least_item_cost(size, item));
+      least = std::min(least, cost * (size / smallest));
+    }
+    if (least < infinite) sum += least;
+  }
+  return pipeline_bound_of(problem, rank_room_of(problem),
+                           static_cast<Nanoseconds>(sum * (1 - slack) / num_taken));
 }
 
 }  // namespace isochron

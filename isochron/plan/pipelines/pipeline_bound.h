@@ -18,4 +18,8 @@ namespace isochron {
 [[nodiscard]] Nanoseconds static_pipeline_bound(const Problem& problem, const RankRoom& room,
                                                 std::int32_t size);
 
+// The same from how few groups stand side by side, where the smallest leave ranks over and all
+// ranks are alike, in a fraction of the time; else 0.
+[[nodiscard]] Nanoseconds side_by_side_bound(const Problem& problem);
+
 }  // namespace isochron

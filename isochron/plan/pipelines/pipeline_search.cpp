@@ -187,11 +187,14 @@ class PipelineSearch {
 
   // Grids of static sizes, of each the fastest, roughly.
   std::vector<GridRecipe> find_grids(Scout& scout) {
-    std::vector<GridRecipe> all;
+    std::vector<std::pair<Nanoseconds, std::int32_t>> sizes;  // by what they take at least
     for (const std::int32_t size : problem_.sizes()) {
-      if (!is_static_size(size)) continue;
-      const Nanoseconds least = scout.least_time(size);
-      if (best_time() <= least || best_rough_ <= least) continue;
+      if (is_static_size(size)) sizes.emplace_back(scout.least_time(size), size);
+    }
+    std::sort(sizes.begin(), sizes.end());
+    std::vector<GridRecipe> all;
+    for (const auto& [least, size] : sizes) {
+      if (best_time() <= least || best_rough_ <= least) break;
       const std::vector<GridRecipe> recipes = scout.find_grids(size, best_time());
       const std::ptrdiff_t num_proper = is_hasty_ && !is_paced() ? 1 : 2;
       all.insert(all.end(), recipes.begin(),
@@ -233,7 +236,10 @@ class PipelineSearch {
         const auto middle =
             static_cast<std::int32_t>(std::sqrt(static_cast<double>(fewest) * most));
         for (const std::int32_t count : {middle, most}) {
-          consider_kept_cells(cells, (count + multiple_ - 1) / multiple_ * multiple_);
+          const std::int32_t num_slots = (count + multiple_ - 1) / multiple_ * multiple_;
+          if (!exceed(problem_, cells, room_, room_time(), num_slots)) {
+            consider_kept_cells(cells, num_slots);
+          }
         }
         last = std::move(cells);
       }
@@ -256,11 +262,21 @@ class PipelineSearch {
     return is_known ? best_time() * shape_.stages : max_total_cost;
   }
 
+  // Until the best ends, as ranks count what they have room for.
+  double room_time() const {
+    const bool is_known = best_time() < max_total_cost && shape_.shares.empty();
+    return is_known ? time_in_room(problem_, room_, best_time()) + room_.lost()
+                    : std::numeric_limits<double>::infinity();
+  }
+
   // Slots of groups of several sizes: those that let no item take longer than some limit.
   void consider_mixed(Scout& scout) {
     if (problem_.options().keep_groups == KeepGroups::rank) {
+      if (is_hasty_ && is_good(best_time())) return;
       for (const auto& sizes : cell_sizes(problem_)) consider_kept_cells(sizes);
-      consider(equalized(search_kept_slots(problem_, 0, work_)), true);
+      if (may_have_few_slots(problem_, capacity_, room_, room_time())) {
+        consider(equalized(search_kept_slots(problem_, 0, work_)), true);
+      }
       return;
     }
     if (may_be_shaped() && consider_shaped()) return;

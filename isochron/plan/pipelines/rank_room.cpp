@@ -70,18 +70,17 @@ RankRoom::RankRoom(const PipelineShape& shape, Pass pass, double forward_share, 
   transfers_ = shape.transfer_ns * (shape.stages - 1) * (pass == Pass::train ? 2 : 1);
   if (pass == Pass::forward) {
     // Down with the longest slot, which misses nothing.
-    lines_ = {{.slope = 0, .wait = depth / visits}};
+    add({.slope = 0, .wait = depth / visits});
     return;
   }
   const double lesser = std::min(forward_share, 1 - forward_share);
-  lines_ = {{.slope = 1 - lesser / visits, .wait = shape.stages - lesser / visits}};
   ends_ = depth / visits * lesser * fixed;
+  add({.slope = 1 - lesser / visits, .wait = shape.stages - lesser / visits});
   if (shape.virtual_ > 1) {
-    const std::vector<RoomLine> lines = long_slot_lines(shape, forward_share);
-    lines_.insert(lines_.end(), lines.begin(), lines.end());
+    for (const RoomLine& line : long_slot_lines(shape, forward_share)) add(line);
     return;
   }
-  lines_.push_back({.slope = 0, .wait = depth * (1 - 2 * lesser)});
+  add({.slope = 0, .wait = depth * (1 - 2 * lesser)});
   constexpr double least_share = 0.1;  // weights of very unequal passes do not end
   if (lesser < least_share) return;
   const double ratio = (1 - lesser) / lesser;
@@ -91,23 +90,33 @@ RankRoom::RankRoom(const PipelineShape& shape, Pass pass, double forward_share, 
     if (sum_behind == infinite) break;
     const double in_front = first_weight(ratio * sum_behind, num_before, 1 / ratio);
     const double slope = lesser / sum_behind;  // of both sides: their sums are as their costs
-    lines_.push_back(
-        {.slope = slope, .wait = slope * (depth * (in_front / ratio + behind * ratio) + 1)});
+    add({.slope = slope, .wait = slope * (depth * (in_front / ratio + behind * ratio) + 1)});
   }
+}
+
+void RankRoom::add(const RoomLine& line) {
+  // The first and the last slot are counted in the sums.
+  lines_.push_back({.wait = line.wait,
+                    .ends = line.slope == 0 ? ends_ : 0,
+                    .work_per_time = line.slope < 1 ? 1 / (1 - line.slope) : 0});
 }
 
 double RankRoom::area(double time, double length, SlotRange num_slots) const {
   double work = time / (1 + bubble_.share(num_slots.most));
-  for (const RoomLine& line : lines_) {
-    // The first and the last slot are counted in the sums.
-    const double left = (line.slope == 0 ? time - ends_ : time) - line.wait * length;
-    if (line.slope < 1) {
-      work = std::min(work, left / (1 - line.slope));
+  for (const Line& line : lines_) {
+    const double left = time - line.ends - line.wait * length;
+    if (line.work_per_time > 0) {
+      work = std::min(work, left * line.work_per_time);
     } else if (left < 0) {
       return 0;
     }
   }
   return work - fixed_ * num_slots.least;
+}
+
+double time_in_room(const Problem& problem, const RankRoom& room, Nanoseconds step) {
+  const double share = problem.options().pass == Pass::train ? 1 : problem.model().forward_share;
+  return static_cast<double>(step - room.transfers()) * problem.topology().pipeline.stages / share;
 }
 
 RankRoom rank_room_of(const Problem& problem) {

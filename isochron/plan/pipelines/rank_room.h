@@ -36,13 +36,24 @@ class RankRoom {
   [[nodiscard]] Nanoseconds transfers() const { return transfers_; }  // on the way down and up
 
  private:
+  // work / work_per_time + longest slot * wait <= time - ends; without work if that is 0.
+  struct Line {
+    double wait = 0;
+    double ends = 0;
+    double work_per_time = 0;
+  };
+  void add(const RoomLine& line);
+
   double fixed_;
   double ends_ = 0;  // what the first and the last slot cost at least
   double lost_ = 0;
   Nanoseconds transfers_ = 0;
   PipelineBubble bubble_;
-  std::vector<RoomLine> lines_;
+  std::vector<Line> lines_;
 };
+
+// The time of a step of that question, as a RankRoom counts it.
+[[nodiscard]] double time_in_room(const Problem& problem, const RankRoom& room, Nanoseconds step);
 
 // For the pipelines of a question and every number of slots that may be worth it.
 [[nodiscard]] RankRoom rank_room_of(const Problem& problem);

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace isochron {
 
@@ -26,49 +27,59 @@ class RoomBound {
     for (std::size_t i = 0; i < items_.size(); ++i) {
       double least = infinite;
       for (const Choice& choice : question.choices[i]) {
+        double area = 0;
         for (const Choice::Part& part : choice.all()) {
-          choice_parts_.push_back({.area = part.area, .length_class = class_of(part.time)});
+          area += std::max(0.0, part.area);
+          parts_of_choices_.push_back({.area = part.area, .length_class = class_of(part.time)});
         }
-        choice_parts_.back().ends_choice = true;
+        flat_choices_.push_back({.area = area, .end = parts_of_choices_.size()});
         least = std::min(least, choice.area);
       }
-      choice_parts_.back().ends_item = true;
+      flat_choices_.back().ends_item = true;
       least_areas_.push_back(least);
       area_ += least;
     }
     least_of_longest_ = least_areas_.front();
-    std::vector<std::size_t> present;
-    for (const ChoicePart& part : choice_parts_) present.push_back(part.length_class);
-    std::sort(present.begin(), present.end());
-    present.erase(std::unique(present.begin(), present.end()), present.end());
-    for (ChoicePart& part : choice_parts_) {
-      const auto place = std::lower_bound(present.begin(), present.end(), part.length_class);
-      part.length_class = static_cast<std::size_t>(place - present.begin());
+    std::vector<std::size_t> place_of;  // among the classes that some part has
+    constexpr auto none = std::numeric_limits<std::size_t>::max();
+    for (const ChoicePart& part : parts_of_choices_) {
+      if (part.length_class >= place_of.size()) place_of.resize(part.length_class + 1, none);
+      place_of[part.length_class] = 0;
     }
-    for (const std::size_t length_class : present) {
+    for (std::size_t length_class = 0; length_class < place_of.size(); ++length_class) {
+      if (place_of[length_class] == none) continue;
+      place_of[length_class] = shortest_.size();
       const double doublings = (static_cast<double>(length_class) - 1) / classes_per_doubling;
       shortest_.push_back(length_class == 0 ? 0 : std::exp2(doublings) * (1 - slack));
     }
+    for (ChoicePart& part : parts_of_choices_) part.length_class = place_of[part.length_class];
     parts_.resize(shortest_.size());
   }
 
   double bound(double at_least) {
-    struct Range {
-      double least_time;
-      SlotRange num_slots;
-    };
-    std::vector<Range> ranges;
-    for (const SlotRange& num_slots : slot_ranges()) {
+    const std::vector<SlotRange> ranges = slot_ranges();
+    std::vector<double> least_times;
+    for (const SlotRange& num_slots : ranges) {
       const double work = area_ / question_.num_ranks + question_.fixed * num_slots.least;
       const double time = work * (1 + question_.room.bubble().share(num_slots.most));
-      ranges.push_back({.least_time = std::max(at_least, time), .num_slots = num_slots});
+      least_times.push_back(std::max(at_least, time));
     }
-    std::stable_sort(ranges.begin(), ranges.end(),
-                     [](const Range& a, const Range& b) { return a.least_time < b.least_time; });
+    // Neighbours are judged together first: most of them are far from the best.
+    constexpr std::size_t num_together = 6;
+    enum class Judged { not_yet, may_be_better, worse };
+    std::vector<Judged> judged(ranges.size() / num_together + 1, Judged::not_yet);
     double best = infinite;
-    for (const auto& [least_time, num_slots] : ranges) {
-      if (least_time >= best) break;
-      best = std::min(best, least_time_for(num_slots, least_time, best));
+    for (const std::size_t i : far_apart(least_times)) {
+      if (least_times[i] >= best) continue;
+      Judged& neighbours = judged[i / num_together];
+      if (neighbours == Judged::not_yet && best < infinite) {
+        const std::size_t first = i / num_together * num_together;
+        const std::size_t last = std::min(first + num_together, ranges.size()) - 1;
+        const SlotRange all{.least = ranges[first].least, .most = ranges[last].most};
+        neighbours = is_enough(best * (1 - little), all) ? Judged::may_be_better : Judged::worse;
+      }
+      if (neighbours == Judged::worse) continue;
+      best = std::min(best, least_time_for(ranges[i], least_times[i], best));
       if (best <= at_least) return 0;
     }
     return best == infinite ? 0 : best * (1 - little);
@@ -81,6 +92,19 @@ class RoomBound {
   static constexpr double classes_per_doubling = 24;
   static std::size_t class_of(double length) {
     return length <= 1 ? 0 : static_cast<std::size_t>(std::log2(length) * classes_per_doubling) + 1;
+  }
+
+  // The least first, then the others such that those which follow each other differ: where the
+  // times of neighbours fall one after the other, few of them are the best so far.
+  static std::vector<std::size_t> far_apart(const std::vector<double>& times) {
+    const std::size_t count = times.size();
+    const auto least =
+        static_cast<std::size_t>(std::min_element(times.begin(), times.end()) - times.begin());
+    std::size_t step = count * 5 / 8 + 1;
+    while (std::gcd(step, count) > 1) ++step;
+    std::vector<std::size_t> order;
+    for (std::size_t k = 0; k < count; ++k) order.push_back((least + k * step) % count);
+    return order;
   }
 
   // Every number of slots is in one of them; what differs little is judged together.
@@ -121,16 +145,23 @@ class RoomBound {
       parts_[i] = area > 0 ? 1 / area : infinite;
     }
     const double most_ranks = question_.num_ranks * (1 + slack);
+    const double least_part = parts_.front();
     double ranks = 0;
-    double of_choice = 0;
     double of_item = infinite;
     std::size_t item = 0;
-    for (const ChoicePart& part : choice_parts_) {
-      of_choice += part.area > 0 ? part.area * parts_[part.length_class] : 0;
-      if (!part.ends_choice) continue;
-      of_item = std::min(of_item, of_choice);
-      of_choice = 0;
-      if (!part.ends_item) continue;
+    std::size_t part = 0;
+    for (const FlatChoice& choice : flat_choices_) {
+      // What is worse even if all of it is short does not matter.
+      if (choice.area * least_part < of_item) {
+        double of_choice = 0;
+        for (; part < choice.end; ++part) {
+          const auto& [area, length_class] = parts_of_choices_[part];
+          of_choice += area > 0 ? area * parts_[length_class] : 0;
+        }
+        of_item = std::min(of_item, of_choice);
+      }
+      part = choice.end;
+      if (!choice.ends_item) continue;
       items_[item] = {.ranks = of_item, .area = least_areas_[item]};
       ++item;
       ranks += of_item;
@@ -178,7 +209,10 @@ class RoomBound {
   struct ChoicePart {
     double area = 0;
     std::size_t length_class = 0;
-    bool ends_choice = false;
+  };
+  struct FlatChoice {
+    double area = 0;
+    std::size_t end = 0;  // of its parts
     bool ends_item = false;
   };
   struct ItemPart {
@@ -189,11 +223,12 @@ class RoomBound {
 
   const RoomQuestion& question_;
   std::vector<ItemPart> items_;
-  std::vector<ChoicePart> choice_parts_;  // of all choices of all items
-  std::vector<double> least_areas_;       // of the items
-  std::vector<double> shortest_;          // of each class that some part has
-  std::vector<double> parts_;             // of a rank, for a unit of area in each class
-  double area_ = 0;                       // least, of all bundles
+  std::vector<FlatChoice> flat_choices_;      // of all items
+  std::vector<ChoicePart> parts_of_choices_;  // of all of them
+  std::vector<double> least_areas_;           // of the items
+  std::vector<double> shortest_;              // of each class that some part has, ascending
+  std::vector<double> parts_;                 // of a rank, for a unit of area in each class
+  double area_ = 0;                           // least, of all bundles
   double least_of_longest_ = 0;
 };
 

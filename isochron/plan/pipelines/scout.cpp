@@ -202,12 +202,6 @@ Nanoseconds Scout::time_of_slots(const DraftSlots& slots) const {
   return PipelineTime(shape, count, problem_.options().pass).makespan(costs);
 }
 
-double Scout::time_in_room(Nanoseconds step) const {
-  const double share = problem_.options().pass == Pass::train ? 1 : problem_.model().forward_share;
-  return static_cast<double>(step - room_.transfers()) * problem_.topology().pipeline.stages /
-         share;
-}
-
 std::vector<MixedRecipe> Scout::find_mixed(const std::set<std::int32_t>& bases,
                                            Nanoseconds limit_of_time) {
   const std::int32_t stages = problem_.topology().pipeline.stages;
@@ -231,13 +225,15 @@ std::vector<MixedRecipe> Scout::find_mixed(const std::set<std::int32_t>& bases,
       const Nanoseconds near = is_hasty_ ? best : limit_of_time;
       const Nanoseconds least = longest.time_within(limit, base);
       const SlotRange any_number{.least = 1, .most = ground_.num_items()};
-      const double room = room_.area(time_in_room(near), static_cast<double>(least), any_number);
+      const double room =
+          room_.area(time_in_room(problem_, room_, near), static_cast<double>(least), any_number);
       if (near < max_total_cost && room * ground_.num_ranks() < longest.area_of_all()) {
         limit = std::min(limit, least) * 4 / 5;
         continue;
       }
-      const Nanoseconds most =
-          best < max_total_cost ? static_cast<Nanoseconds>(time_in_room(best)) : best;
+      const Nanoseconds most = best < max_total_cost
+                                   ? static_cast<Nanoseconds>(time_in_room(problem_, room_, best))
+                                   : best;
       const DraftSlots slots = packer.pack(limit, base, PackCare::rough, most).slots;
       if (slots.empty() || pass_time(problem_, slots_time(ground_, slots)) / stages > best) break;
       const Nanoseconds time = time_of_slots(slots);

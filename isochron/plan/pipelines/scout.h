@@ -73,7 +73,6 @@ class Scout {
   [[nodiscard]] std::int64_t rough_work() const;
   [[nodiscard]] std::vector<std::int32_t> slot_counts(std::int32_t size, Nanoseconds limit) const;
   [[nodiscard]] Nanoseconds time_of_slots(const DraftSlots& slots) const;
-  [[nodiscard]] double time_in_room(Nanoseconds step) const;  // as RankRoom counts it
 
   const Problem& problem_;
   bool is_hasty_;
