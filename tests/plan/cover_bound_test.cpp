@@ -9,9 +9,11 @@
 
 #include "isochron/core/random.h"
 #include "isochron/plan/bounds/bounds.h"
-#include "isochron/plan/bundles/bundle_bound.h"
 #include "isochron/plan/bundles/bundle_partition.h"
+#include "isochron/plan/bundles/cover_program.h"
 #include "isochron/plan/bundles/dear_sets.h"
+#include "isochron/plan/bundles/knapsack_cover.h"
+#include "isochron/plan/bundles/wide_knapsack.h"
 #include "tests/plan/drawn_bundles.h"
 #include "tests/support/num_instances.h"
 
@@ -171,6 +173,150 @@ TEST(CoverBound, NoPartitionIsShorterThanTheLeast) {
   if (!is_sampled) {
     EXPECT_GT(num_least, 0);
   }
+}
+
+// On both ranks the first bundle takes 30, the second 10, and half of each counts for a rank.
+TEST(WideKnapsack, GroupsAreWhole) {
+  Drawn drawn = plain_bundles({{60}, {20}});
+  drawn.options.context = "dynamic";
+  const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+  const BundleTable table(problem);
+  WideKnapsack wide(table, 0, 90);
+  wide.set_prices(std::vector<double>{1, 0.4});
+  EXPECT_DOUBLE_EQ(wide.most_worth(9), 0);
+  EXPECT_DOUBLE_EQ(wide.most_worth(10), 0.2);
+  EXPECT_DOUBLE_EQ(wide.most_worth(29), 0.2);
+  EXPECT_DOUBLE_EQ(wide.most_worth(30), 0.5);
+  EXPECT_DOUBLE_EQ(wide.most_worth(39), 0.5);
+  EXPECT_DOUBLE_EQ(wide.most_worth(90), 0.7);
+  std::vector<CoverProgram::Part> content;
+  wide.add_dearest(39, content);
+  ASSERT_EQ(content.size(), 1);
+  EXPECT_EQ(content[0].bundle, 0);
+  EXPECT_DOUBLE_EQ(content[0].part, 0.5);
+  EXPECT_DOUBLE_EQ(wide.most_of(0, 30), 0.5);
+  EXPECT_DOUBLE_EQ(wide.most_of(0, 29), 0);
+}
+
+// Of all ways to put bundles on groups wider than a block, or to leave them out.
+TEST(WideKnapsack, NoContentIsDearer) {
+  int num_tight = 0;
+  for (std::uint64_t seed = 0; seed < num_asked(2000); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Drawn drawn = random_bundles(seed);
+    const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+    if (!has_nested_bundles(problem) || problem.num_bundles() > 4) continue;
+    const BundleTable table(problem);
+    Random random(seed);
+    const auto level = static_cast<std::int32_t>(random.below(2));
+    const std::int32_t num_wide = table.num_levels() - 1 - level;
+    if (num_wide < 1) continue;
+    std::vector<double> prices;
+    for (std::int32_t b = 0; b < problem.num_bundles(); ++b) prices.push_back(random.unit());
+    const Nanoseconds latest = table.time(table.num_levels() - 1, 0) * random.between(1, 4);
+    const Nanoseconds time = random.between(latest / 4, latest);
+    WideKnapsack wide(table, level, latest);
+    wide.set_prices(prices);
+    std::int64_t num_ways = 1;
+    for (std::int32_t b = 0; b < problem.num_bundles(); ++b) num_ways *= num_wide + 1;
+    double dearest = 0;
+    for (std::int64_t way = 1; way < num_ways; ++way) {
+      std::vector<BlockUse> uses(static_cast<std::size_t>(table.num_levels()));
+      double worth = 0;
+      bool fits = true;
+      std::int64_t digits = way;
+      for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle, digits /= num_wide + 1) {
+        const auto l = level + static_cast<std::int32_t>(digits % (num_wide + 1));
+        if (l == level) continue;
+        fits = fits && table.fits(l, bundle);
+        BlockUse& use = uses[static_cast<std::size_t>(l)];
+        use.cost += table.use(l, bundle).cost;
+        use.tokens += table.use(l, bundle).tokens;
+        use.sequences += table.use(l, bundle).sequences;
+        worth += prices[static_cast<std::size_t>(bundle)] * table.size(level) / table.size(l);
+      }
+      Nanoseconds taken = 0;
+      for (std::int32_t l = level + 1; l < table.num_levels(); ++l) {
+        taken += table.time(l, uses[static_cast<std::size_t>(l)]);
+      }
+      if (fits && taken <= time) dearest = std::max(dearest, worth);
+    }
+    const double most = wide.most_worth(time);
+    EXPECT_GE(most, dearest * (1 - 1e-9));
+    num_tight += most <= dearest * (1 + 1e-9) ? 1 : 0;
+    // What is said to be worth that is.
+    std::vector<CoverProgram::Part> content;
+    wide.add_dearest(time, content);
+    double worth = 0;
+    for (const auto& [bundle, part] : content) {
+      worth += part * prices[static_cast<std::size_t>(bundle)];
+    }
+    EXPECT_NEAR(worth, most, 1e-9);
+  }
+  RecordProperty("tight", num_tight);
+  if (!is_sampled) {
+    EXPECT_GT(num_tight, 200);
+  }
+}
+
+TEST(CoverBound, NoStepIsShorterThanTheBoundWithWholeGroups) {
+  int num_raised = 0;
+  int num_above = 0;
+  for_exact_steps(2000, [&](const Problem& problem, const ExactStep& exact) {
+    const BundleTable table(problem);
+    const std::int32_t ranks = problem.num_ranks();
+    for (std::int32_t level = 0; level + 1 < table.num_levels(); ++level) {
+      if (!has_halves(table, level) || ranks % table.size(level) != 0) continue;
+      const Nanoseconds high = exact.bound * 9 / 8;
+      const auto sets = find_bundle_sets(table, level, high, 0, 10'000);
+      if (!sets) continue;
+      const Nanoseconds low = exact.bound / 2;
+      const Nanoseconds bound = knapsack_cover_bound(table, ranks, level, *sets, low, high);
+      EXPECT_GE(bound, low);
+      EXPECT_LE(bound, exact.bound);
+      num_raised += bound > low ? 1 : 0;
+      const Nanoseconds listed = cover_bound(table, ranks, level, *sets, 0, low, high, 0);
+      const Nanoseconds above = knapsack_cover_bound(table, ranks, level, *sets, listed, high);
+      EXPECT_LE(above, exact.bound);
+      num_above += above > listed ? 1 : 0;
+    }
+  });
+  RecordProperty("raised", num_raised);
+  RecordProperty("above", num_above);
+  if (!is_sampled) {
+    EXPECT_GT(num_raised, 1000);
+    EXPECT_GT(num_above, 50);
+  }
+}
+
+TEST(CoverProgram, PricesFollowWhatBlocksHold) {
+  CoverProgram program;
+  program.begin(std::vector<double>{1, 1, 0.5});
+  EXPECT_DOUBLE_EQ(program.num_blocks(), 4);
+  EXPECT_DOUBLE_EQ(program.prices()[2], 2);
+  const std::vector<CoverProgram::Part> both = {{.bundle = 0, .part = 1}, {.bundle = 1, .part = 1}};
+  ASSERT_TRUE(program.enter(both));
+  EXPECT_DOUBLE_EQ(program.num_blocks(), 3);
+  EXPECT_DOUBLE_EQ(program.prices()[0] + program.prices()[1], 1);
+  EXPECT_FALSE(program.enter(both));
+  ASSERT_TRUE(program.enter(std::vector<CoverProgram::Part>{{.bundle = 2, .part = 1}}));
+  EXPECT_DOUBLE_EQ(program.num_blocks(), 2);
+  EXPECT_DOUBLE_EQ(program.prices()[2], 1);
+}
+
+TEST(CoverProgram, WhatABlockJoinsHasThePriceOfOne) {
+  CoverProgram program;
+  program.begin(std::vector<double>{1, 1, 1});
+  program.join(std::vector<BundleId>{0, 1, 2});
+  EXPECT_DOUBLE_EQ(program.num_blocks(), 1);
+  EXPECT_DOUBLE_EQ(program.prices()[0], -1);
+  EXPECT_DOUBLE_EQ(program.prices()[1], 1);
+  ASSERT_TRUE(program.enter_surplus(0));
+  EXPECT_DOUBLE_EQ(program.num_blocks(), 1);
+  double sum = 0;
+  for (const double price : program.prices()) sum += price;
+  EXPECT_DOUBLE_EQ(sum, 1);
+  EXPECT_DOUBLE_EQ(program.prices()[0], 0);
 }
 
 }  // namespace

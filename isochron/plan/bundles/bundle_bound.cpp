@@ -5,6 +5,7 @@
 
 #include "isochron/plan/bundles/bundle_sets.h"
 #include "isochron/plan/bundles/cover_bound.h"
+#include "isochron/plan/bundles/knapsack_cover.h"
 #include "isochron/plan/bundles/rank_bound.h"
 
 namespace isochron {
@@ -53,7 +54,12 @@ Nanoseconds bound_by_covers(const Problem& problem, const BundleTable& table, st
     const auto by_list = [&](double small, std::size_t most) -> std::optional<Nanoseconds> {
       const auto sets = find_bundle_sets(table, level, high, small, most);
       if (!sets) return std::nullopt;
-      return cover_bound(table, problem.num_ranks(), level, *sets, small, low, high, useful);
+      const Nanoseconds bound =
+          cover_bound(table, problem.num_ranks(), level, *sets, small, low, high, useful);
+      // With a bundle a block most of them stand on wider groups.
+      const bool is_wide = level > 1 && small == 0 && a_rank * table.size(level) <= 1;
+      if (!is_wide || bound <= low || high - bound <= bound >> 9) return bound;
+      return knapsack_cover_bound(table, problem.num_ranks(), level, *sets, bound, high);
     };
     if (const auto bound = by_list(0, 2'500)) return *bound;
     // Too many to list. From near there is little to gain by them.
