@@ -49,9 +49,11 @@ double looks_worth(const Problem& problem, Nanoseconds bound, std::int64_t work)
   return static_cast<double>(bound) / 100 / (to_begin + for_an_item * problem.num_items());
 }
 
-// Whether every item fits the smallest group and takes less than a third of the step there: such
-// are dealt to cells of one size.
+// Whether every item fits the smallest group and takes less than a third of the step there, and a
+// rank has many: such are dealt to cells of one size.
 bool are_short(const Problem& problem, Nanoseconds bound) {
+  constexpr std::int32_t many = 10;
+  if (problem.num_items() / many < problem.num_ranks()) return false;
   const std::int32_t size = problem.sizes().front();
   const PriceId price = problem.cheapest_price(size);
   const std::int32_t stages = problem.topology().pipeline.stages;
