@@ -23,6 +23,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
+
+#include "isochron/core/memo.h"
 
 namespace isochron {
 
@@ -122,9 +125,17 @@ double time_in_room(const Problem& problem, const RankRoom& room, Nanoseconds st
 RankRoom rank_room_of(const Problem& problem) {
   const PipelineShape& shape = problem.topology().pipeline;
   constexpr std::int32_t max_known = 512;
-  return {shape, problem.options().pass, problem.model().forward_share,
-          static_cast<double>(problem.microbatch()),
-          std::min(problem.num_items() + shape.group, max_known)};
+  const Pass pass = problem.options().pass;
+  const double forward_share = problem.model().forward_share;
+  const auto fixed = static_cast<double>(problem.microbatch());
+  const std::int32_t max_slots = std::min(problem.num_items() + shape.group, max_known);
+  // The steps of a run all ask for the same.
+  using Key = std::tuple<std::int32_t, std::int32_t, std::int32_t, Nanoseconds, Pass, double,
+                         double, std::int32_t>;
+  static Memo<Key, RankRoom> known(256);
+  return known.of({shape.stages, shape.virtual_, shape.group, shape.transfer_ns, pass,
+                   forward_share, fixed, max_slots},
+                  [&] { return RankRoom(shape, pass, forward_share, fixed, max_slots); });
 }
 
 }  // namespace isochron
