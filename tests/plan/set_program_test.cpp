@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "isochron/core/random.h"
+#include "isochron/plan/bundles/cover_basis.h"
 #include "tests/support/num_instances.h"
 
 namespace isochron {
@@ -27,6 +28,30 @@ double sum_of(std::span<const double> numbers) {
 }
 
 // Three pairs of three elements: half of each covers all, which no two whole ones do.
+TEST(CoverBasis, AColumnThatCoversTwoTakesThePlaceOfOne) {
+  CoverBasis basis;
+  basis.begin(std::vector<double>{1, 0.5});
+  EXPECT_EQ(basis.uses()[1], 2);  // twice half of it
+  basis.prices()[0] = 1;
+  basis.prices()[1] = 2;
+  basis.begin_column();
+  basis.add(0, 1);
+  basis.add(1, 1);
+  EXPECT_EQ(basis.exchange(1 + 2 - 1), 0U);  // it costs 1
+  EXPECT_EQ(basis.uses()[0], 1);
+  EXPECT_EQ(basis.uses()[1], 0);
+  EXPECT_EQ(basis.prices()[0], -1);  // both together are worth what covers them
+  EXPECT_EQ(basis.prices()[1], 2);
+  basis.begin_column();
+  basis.add(0, -1);
+  EXPECT_EQ(basis.exchange(1), 1U);  // more of the first than there is: the other is free again
+  EXPECT_EQ(basis.prices()[0], 0);
+  EXPECT_EQ(basis.prices()[1], 1);
+  basis.begin_column();
+  basis.add(1, -1);
+  EXPECT_FALSE(basis.exchange(1));  // as much as one likes
+}
+
 TEST(SetProgram, HalvesOfThreePairsCoverATriangle) {
   const std::vector<SetProgram::Set> pairs = {set_of(3, {0, 1}, 1), set_of(3, {1, 2}, 1),
                                               set_of(3, {0, 2}, 1)};

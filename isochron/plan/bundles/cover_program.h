@@ -1,9 +1,9 @@
 #pragma once
 
-#include <cstddef>
 #include <span>
 #include <vector>
 
+#include "isochron/plan/bundles/cover_basis.h"
 #include "isochron/plan/problem.h"
 
 namespace isochron {
@@ -23,7 +23,9 @@ class CoverProgram {
   void join(std::span<const BundleId> bundles);
 
   [[nodiscard]] double num_blocks() const;
-  [[nodiscard]] std::span<const double> prices() const { return price_; }
+  [[nodiscard]] std::span<const double> prices() const {
+    return basis_.prices().first(basis_.size());
+  }
   // One step with a block of such content. False if nothing gets better.
   bool enter(std::span<const Part> content);
   // One step in which more of a bundle may be covered than there is: its price was below 0.
@@ -31,14 +33,9 @@ class CoverProgram {
 
  private:
   bool exchange(double gain, bool is_surplus);
-  void add(std::size_t bundle, double part);
 
-  std::size_t count_ = 0;
-  std::vector<double> price_;    // of each bundle
-  std::vector<double> inverse_;  // of the basis: by bundle, then by row
-  std::vector<double> cover_;    // how often each block of the basis is used
-  std::vector<bool> surplus_;    // the row is no block
-  std::vector<double> change_;   // what enters, in terms of the basis
+  CoverBasis basis_;
+  std::vector<bool> surplus_;  // the row is no block
 };
 
 }  // namespace isochron

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "isochron/plan/bundles/cover_basis.h"
+
 namespace isochron {
 
 // The linear program that covers each of a few elements once by parts of sets, at the least cost,
@@ -40,15 +42,11 @@ class SetProgram {
   bool enter(std::size_t set);
   void lower(std::size_t end);
 
-  std::size_t size_;  // elements, and rows of the basis
   double alone_;
-  std::vector<Set> sets_;           // elements alone come first
-  std::vector<std::size_t> basis_;  // a set in each row
-  std::vector<double> inverse_;     // of the basis: by element, then by row
-  std::vector<double> use_;         // of each row
-  std::vector<double> price_;       // of each element, and 0 for a member that is not there
-  std::vector<double> change_;      // room for a step
-  std::size_t next_ = 0;            // set to look at
+  std::vector<Set> sets_;            // elements alone come first
+  std::vector<std::size_t> set_of_;  // in each row of the basis
+  CoverBasis basis_;
+  std::size_t next_ = 0;  // set to look at
 };
 
 }  // namespace isochron
