@@ -13,6 +13,7 @@
 #include "isochron/plan/exact.h"
 #include "isochron/plan/steps/step_search.h"
 #include "tests/plan/drawn_bundles.h"
+#include "tests/plan/wide_contents.h"
 #include "tests/support/num_instances.h"
 
 namespace isochron {
@@ -98,57 +99,20 @@ TEST(Bundles, TheLongestWideGroupIsWhole) {
   EXPECT_DOUBLE_EQ(fill.most_of(0, 29), 0);
 }
 
-// Of all ways to put bundles on groups wider than a block, or to leave them out.
 TEST(Bundles, NoContentOfWideGroupsIsDearer) {
   int num_tight = 0;
-  for (std::uint64_t seed = 0; seed < num_asked(2000); ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const Drawn drawn = random_bundles(seed);
-    const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
-    if (!has_nested_bundles(problem) || problem.num_bundles() > 4) continue;
-    const BundleTable table(problem);
-    Random random(seed);
-    const auto level = static_cast<std::int32_t>(random.below(2));
-    const std::int32_t num_wide = table.num_levels() - 1 - level;
-    if (num_wide < 1) continue;
-    std::vector<double> prices;
-    for (std::int32_t b = 0; b < problem.num_bundles(); ++b) prices.push_back(random.unit());
-    const Nanoseconds latest = table.time(table.num_levels() - 1, 0) * random.between(1, 4);
-    const Nanoseconds time = random.between(latest / 4, latest);
-    WideFill fill(table, level, latest);
-    fill.set_prices(prices, -1, 0);
-    std::int64_t num_ways = 1;
-    for (std::int32_t b = 0; b < problem.num_bundles(); ++b) num_ways *= num_wide + 1;
-    double dearest = 0;
-    for (std::int64_t way = 1; way < num_ways; ++way) {
-      std::vector<BlockUse> uses(static_cast<std::size_t>(table.num_levels()));
-      double worth = 0;
-      bool fits = true;
-      std::int64_t digits = way;
-      for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle, digits /= num_wide + 1) {
-        const auto wide = level + static_cast<std::int32_t>(digits % (num_wide + 1));
-        if (wide == level) continue;
-        fits = fits && table.fits(wide, bundle);
-        BlockUse& use = uses[static_cast<std::size_t>(wide)];
-        use.cost += table.use(wide, bundle).cost;
-        use.tokens += table.use(wide, bundle).tokens;
-        use.sequences += table.use(wide, bundle).sequences;
-        worth += prices[static_cast<std::size_t>(bundle)] * table.size(level) / table.size(wide);
-      }
-      Nanoseconds taken = 0;
-      for (std::int32_t wide = level + 1; wide < table.num_levels(); ++wide) {
-        taken += table.time(wide, uses[static_cast<std::size_t>(wide)]);
-      }
-      if (!fits || taken > time) continue;
-      dearest = std::max(dearest, worth);
-      EXPECT_LE(fill.time_for(worth * (1 - 1e-9), static_cast<double>(latest)),
+  for_wide_contents(2000, [&](const BundleTable& table, const WideContents& all) {
+    WideFill fill(table, all.level, all.latest);
+    fill.set_prices(all.prices, -1, 0);
+    for (const auto& [worth, taken] : all.contents) {
+      EXPECT_LE(fill.time_for(worth * (1 - 1e-9), static_cast<double>(all.latest)),
                 static_cast<double>(taken));
     }
-    const auto found = fill.find_dearest(time, 0);
-    EXPECT_GE(found ? found->worth : 0, dearest * (1 - 1e-9));
-    EXPECT_TRUE(!found || found->worth <= fill.most_worth(time) * (1 + 1e-9));
-    num_tight += dearest > 0 && found->worth <= dearest * (1 + 1e-9) ? 1 : 0;
-  }
+    const auto found = fill.find_dearest(all.time, 0);
+    EXPECT_GE(found ? found->worth : 0, all.dearest * (1 - 1e-9));
+    EXPECT_TRUE(!found || found->worth <= fill.most_worth(all.time) * (1 + 1e-9));
+    num_tight += all.dearest > 0 && found->worth <= all.dearest * (1 + 1e-9) ? 1 : 0;
+  });
   if (!is_sampled) {
     EXPECT_GT(num_tight, 50);
   }

@@ -15,6 +15,7 @@
 #include "isochron/plan/bundles/knapsack_cover.h"
 #include "isochron/plan/bundles/wide_knapsack.h"
 #include "tests/plan/drawn_bundles.h"
+#include "tests/plan/wide_contents.h"
 #include "tests/support/num_instances.h"
 
 namespace isochron {
@@ -200,61 +201,23 @@ TEST(WideKnapsack, GroupsAreWhole) {
   EXPECT_DOUBLE_EQ(wide.most_of(0, 29), 0);
 }
 
-// Of all ways to put bundles on groups wider than a block, or to leave them out.
 TEST(WideKnapsack, NoContentIsDearer) {
   int num_tight = 0;
-  for (std::uint64_t seed = 0; seed < num_asked(2000); ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const Drawn drawn = random_bundles(seed);
-    const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
-    if (!has_nested_bundles(problem) || problem.num_bundles() > 4) continue;
-    const BundleTable table(problem);
-    Random random(seed);
-    const auto level = static_cast<std::int32_t>(random.below(2));
-    const std::int32_t num_wide = table.num_levels() - 1 - level;
-    if (num_wide < 1) continue;
-    std::vector<double> prices;
-    for (std::int32_t b = 0; b < problem.num_bundles(); ++b) prices.push_back(random.unit());
-    const Nanoseconds latest = table.time(table.num_levels() - 1, 0) * random.between(1, 4);
-    const Nanoseconds time = random.between(latest / 4, latest);
-    WideKnapsack wide(table, level, latest);
-    wide.set_prices(prices);
-    std::int64_t num_ways = 1;
-    for (std::int32_t b = 0; b < problem.num_bundles(); ++b) num_ways *= num_wide + 1;
-    double dearest = 0;
-    for (std::int64_t way = 1; way < num_ways; ++way) {
-      std::vector<BlockUse> uses(static_cast<std::size_t>(table.num_levels()));
-      double worth = 0;
-      bool fits = true;
-      std::int64_t digits = way;
-      for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle, digits /= num_wide + 1) {
-        const auto l = level + static_cast<std::int32_t>(digits % (num_wide + 1));
-        if (l == level) continue;
-        fits = fits && table.fits(l, bundle);
-        BlockUse& use = uses[static_cast<std::size_t>(l)];
-        use.cost += table.use(l, bundle).cost;
-        use.tokens += table.use(l, bundle).tokens;
-        use.sequences += table.use(l, bundle).sequences;
-        worth += prices[static_cast<std::size_t>(bundle)] * table.size(level) / table.size(l);
-      }
-      Nanoseconds taken = 0;
-      for (std::int32_t l = level + 1; l < table.num_levels(); ++l) {
-        taken += table.time(l, uses[static_cast<std::size_t>(l)]);
-      }
-      if (fits && taken <= time) dearest = std::max(dearest, worth);
-    }
-    const double most = wide.most_worth(time);
-    EXPECT_GE(most, dearest * (1 - 1e-9));
-    num_tight += most <= dearest * (1 + 1e-9) ? 1 : 0;
+  for_wide_contents(2000, [&](const BundleTable& table, const WideContents& all) {
+    WideKnapsack wide(table, all.level, all.latest);
+    wide.set_prices(all.prices);
+    const double most = wide.most_worth(all.time);
+    EXPECT_GE(most, all.dearest * (1 - 1e-9));
+    num_tight += most <= all.dearest * (1 + 1e-9) ? 1 : 0;
     // What is said to be worth that is.
     std::vector<CoverProgram::Part> content;
-    wide.add_dearest(time, content);
+    wide.add_dearest(all.time, content);
     double worth = 0;
     for (const auto& [bundle, part] : content) {
-      worth += part * prices[static_cast<std::size_t>(bundle)];
+      worth += part * all.prices[static_cast<std::size_t>(bundle)];
     }
     EXPECT_NEAR(worth, most, 1e-9);
-  }
+  });
   RecordProperty("tight", num_tight);
   if (!is_sampled) {
     EXPECT_GT(num_tight, 200);
