@@ -2,7 +2,8 @@
 //
 // Groups of two sizes: the wider ones cost traffic, but hold more bundles, of which more sets fill
 // them. What has no set is a fluid on wide groups that takes its area, and some more since it will
-// leave holes. Within T a set takes its group whole, and so saves what its bundles would take of
+// leave holes: the more, the larger its bundles are, since a wide group is full only with three of
+// them or more. Within T a set takes its group whole, and so saves what its bundles would take of
 // the fluid, less the time of the group. The sets that save most together are wanted: a new one is
 // drawn bundle by bundle, the last of them such that little time is left, and breaks up the sets
 // that had its bundles. All that is saved makes T shorter, and sets are chosen again for that.
@@ -21,24 +22,34 @@ namespace isochron {
 
 namespace {
 
-// What the fluid takes beside its area, in parts.
-constexpr double holes = 0.008;
+// What the fluid takes beside its area, in parts: more on few groups, which have less to choose
+// from.
+double holes(std::int32_t num_groups) { return 0.003 + 0.06 / num_groups; }
+// And what it takes more of bundles above a third of a wide group, less of others, in parts of the
+// difference: about the prices that the linear program of all sets has for them on wide groups.
+constexpr double lean = 0.01;
 
 class TightSearch {
  public:
-  TightSearch(const BundleTable& table, const TightQuestion& question, Random& random)
+  TightSearch(const BundleTable& table, const TightQuestion& question, Nanoseconds aim,
+              Random& random)
       : table_(table),
         question_(question),
         random_(random),
+        area_left_(static_cast<double>(question.taken)),
+        total_(area_left_),
+        target_(static_cast<double>(aim)),
         set_of_(question.bundles.size(), none) {
     Tokens tokens = 0;
     for (const BundleId bundle : question.bundles) {
       const BlockUse& use = table.use(question.level + 1, bundle);
       tokens += use.tokens;
-      fluid_.push_back(ratio() * static_cast<double>(use.cost) * (1 + holes));
+      const double area = ratio() * static_cast<double>(use.cost);
+      area_.push_back(area);
+      area_left_ += area;
+      fluid_.push_back((1 + holes(num_groups())) * area + lean * (area - ratio() / 3 * target_));
       total_ += fluid_.back();
     }
-    total_ += static_cast<double>(question.taken);
     // As many micro-batches on the wide groups as their tokens take if all is even.
     const Tokens room = table.capacity() * table.size(question.level) * num_groups();
     const auto num_slots = std::max<Tokens>(1, (tokens + room - 1) / std::max<Tokens>(1, room));
@@ -46,10 +57,9 @@ class TightSearch {
     sizes_ = {sorted(0, 1), sorted(1, ratio())};
   }
 
-  std::vector<TightSets> run(Nanoseconds aim, std::int64_t num_trials) {
-    constexpr int num_rounds = 6;
+  std::vector<TightSets> run(std::int64_t num_trials) {
+    constexpr int num_rounds = 9;
     std::vector<TightSets> choices;
-    target_ = static_cast<double>(aim);
     for (int round = 0; round < num_rounds; ++round) {
       // What is taken with even odds, in parts of what a full set saves.
       anneal(num_trials / num_rounds, round == 0 ? 0.5 : 0.15);
@@ -230,7 +240,10 @@ class TightSearch {
   }
 
   void drop(std::size_t set) {
-    for (const Place place : sets_[set].members()) set_of_[place] = none;
+    for (const Place place : sets_[set].members()) {
+      set_of_[place] = none;
+      area_left_ += area_[place];
+    }
     num_used_ -= sets_[set].size->num_groups;
     sets_[set] = {};
     unused_.push_back(set);
@@ -243,7 +256,10 @@ class TightSearch {
     }
     const std::size_t spot = unused_.back();
     unused_.pop_back();
-    for (const Place place : set.members()) set_of_[place] = spot;
+    for (const Place place : set.members()) {
+      set_of_[place] = spot;
+      area_left_ -= area_[place];
+    }
     num_used_ += set.size->num_groups;
     sets_[spot] = set;
   }
@@ -251,15 +267,12 @@ class TightSearch {
   // The step with the sets at hand.
   [[nodiscard]] Nanoseconds promised() const {
     Nanoseconds latest = 0;
-    double rest = total_;
     for (const Set& set : sets_) {
-      if (set.count == 0) continue;
-      latest = std::max(latest, time(set));
-      for (const Place place : set.members()) rest -= fluid_[place];
+      if (set.count > 0) latest = std::max(latest, time(set));
     }
     const double num_left = num_groups() - num_used_;
-    if (num_left < 1) return rest > 0.5 ? std::numeric_limits<Nanoseconds>::max() : latest;
-    return std::max(latest, static_cast<Nanoseconds>(rest / num_left + wide_fixed_));
+    if (num_left < 1) return area_left_ > 0.5 ? std::numeric_limits<Nanoseconds>::max() : latest;
+    return std::max(latest, static_cast<Nanoseconds>(area_left_ / num_left + wide_fixed_));
   }
 
   [[nodiscard]] TightSets chosen() const {
@@ -288,11 +301,13 @@ class TightSearch {
   const BundleTable& table_;
   const TightQuestion& question_;
   Random& random_;
-  std::vector<double> fluid_;  // of each bundle, in time of a narrow group
-  double total_ = 0;           // of all of them, and what is taken
+  std::vector<double> area_;   // of each bundle on wide groups, in time of a narrow one
+  double area_left_;           // of what has no set, and what is taken
+  std::vector<double> fluid_;  // what each bundle takes as a fluid
+  double total_;               // of all of them, and what is taken
   double wide_fixed_ = 0;      // of the micro-batches of a group with fluid
   std::array<Size, 2> sizes_;
-  double target_ = 0;
+  double target_;
   std::vector<std::size_t> set_of_;  // of each bundle; none: fluid
   std::vector<Set> sets_;
   std::vector<std::size_t> unused_;  // of these
@@ -303,7 +318,7 @@ class TightSearch {
 
 std::vector<TightSets> find_tight_sets(const BundleTable& table, const TightQuestion& question,
                                        Nanoseconds aim, std::int64_t num_trials, Random& random) {
-  return TightSearch(table, question, random).run(aim, num_trials);
+  return TightSearch(table, question, aim, random).run(num_trials);
 }
 
 }  // namespace isochron
