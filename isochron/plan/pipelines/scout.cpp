@@ -125,10 +125,12 @@ std::optional<RoughCells> Scout::find_cells() {
       .guess = cells->found};
 }
 
-// The question itself if groups of that size do not divide a sample.
+bool Scout::can_try(std::int32_t size) const {
+  return ground_.num_ranks() % size == 0 && ground_.cheapest_price(size) >= 0;
+}
+
 const Problem& Scout::ground_for(std::int32_t size) const {
-  const bool is_in_sample = ground_.num_ranks() % size == 0 && ground_.cheapest_price(size) >= 0;
-  return is_in_sample ? ground_ : problem_;
+  return can_try(size) ? ground_ : problem_;
 }
 
 Nanoseconds Scout::least_time(std::int32_t size) const {

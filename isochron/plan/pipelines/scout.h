@@ -56,6 +56,9 @@ class Scout {
   // Otherwise it looks at the question itself.
   [[nodiscard]] bool has_sample() const { return sample_ != nullptr; }
 
+  // Whether what it looks at divides into groups of this size.
+  [[nodiscard]] bool can_try(std::int32_t size) const;
+
   // None if none are found. Ranks are equally fast and every item is a bundle.
   [[nodiscard]] std::optional<RoughCells> find_cells();
 
@@ -72,6 +75,7 @@ class Scout {
                                                     Nanoseconds limit);
 
  private:
+  // The question itself if a sample does not divide into groups of that size.
   [[nodiscard]] const Problem& ground_for(std::int32_t size) const;
   [[nodiscard]] std::int64_t rough_work() const;
   [[nodiscard]] std::vector<std::int32_t> slot_counts(std::int32_t size, Nanoseconds limit) const;
