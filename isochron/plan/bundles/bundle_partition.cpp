@@ -58,7 +58,12 @@ class PartitionSearch {
     // What is taken with even odds at first, in parts of the time.
     constexpr double cool = 0.005;
     constexpr double cold = 0.0015;
-    anneal(num_trials / (level_ == 1 ? 8 : 3), level_ == 1 ? cold : cool);
+    constexpr std::int32_t few = 40;  // tight sets of more bundles leave nothing to find
+    if (level_ != 1) {
+      anneal(num_trials / 3, cool);
+    } else if (table_.num_bundles() <= few) {
+      anneal(num_trials / 8, cold);
+    }
     return draft();
   }
 

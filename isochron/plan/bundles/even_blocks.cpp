@@ -149,11 +149,15 @@ class EvenBlocks {
     const std::size_t num_splits = std::size_t{1} << (are_alike ? all.count - 1 : all.count);
     add_up(all, num_splits);
     for (std::size_t split = 0; split < num_splits; ++split) {
-      const auto left = static_cast<std::size_t>(std::popcount(split));
-      if (left > BundleSet::few || all.count - left > BundleSet::few) continue;
       const Nanoseconds cost = taken_[a] + sums_[split];
       see(split, std::max(cost, all.sum - cost));
     }
+  }
+
+  // On either side of a split.
+  static bool has_few(std::size_t split, const Together& all) {
+    const auto left = static_cast<std::size_t>(std::popcount(split));
+    return left <= BundleSet::few && all.count - left <= BundleSet::few;
   }
 
   // Gives each block its set of the bundles, and the last one what is left, if all are done before
@@ -183,7 +187,7 @@ class EvenBlocks {
     std::size_t best = 0;
     Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
     each_split(a, b, all, [&](std::size_t split, Nanoseconds larger) {
-      if (larger >= least) return;
+      if (larger >= least || !has_few(split, all)) return;
       least = larger;
       best = split;
     });
@@ -209,8 +213,8 @@ class EvenBlocks {
       const std::size_t others = num_sets - 1 - first;
       const std::size_t fixed = are_alike ? others & (~others + 1) : 0;
       const std::size_t movable = others ^ fixed;
-      work_left_ -= std::int64_t{1} << std::popcount(movable);
       for (std::size_t more = movable;; more = (more - 1) & movable) {
+        --work_left_;
         const std::size_t second = more | fixed;
         const Nanoseconds next = taken_[a] + sums_[second];
         const Nanoseconds larger = std::max({cost, next, left - next});
@@ -239,7 +243,8 @@ class EvenBlocks {
     std::array<std::size_t, 16> found = {};
     std::size_t num_found = 0;
     each_split(a, b, all, [&](std::size_t split, Nanoseconds larger) {
-      if (larger >= latest || split == now || split == others || num_found == found.size()) return;
+      if (larger >= latest || split == now || split == others) return;
+      if (num_found == found.size() || !has_few(split, all)) return;
       found[num_found++] = split;
     });
     if (num_found > 0) apply<2>({a, b}, all, {found[pick(num_found)]}, limit);
