@@ -173,13 +173,13 @@ class PartitionSearch {
     constexpr std::int64_t enough = 100;  // trials for a bundle
     const std::int64_t num_calls =
         std::clamp<std::int64_t>(num_trials / (enough * table_.num_bundles()), 1, 4);
-    const std::int64_t trials = num_trials / 2 / num_calls;
+    const std::int64_t trials = 3 * num_trials / 5 / num_calls;
     for (std::int64_t i = 0; i < num_calls; ++i) {
       const auto choices =
           find_tight_sets(table_, question, bound_ + bound_ / 128, trials, random_);
       for (const TightSets& tight : choices) {
         if (!best_.empty() && tight.time >= best_time_) break;
-        if (is_even_beside(tight, 8 * trials)) note();
+        if (is_even_beside(tight, 10 * trials)) note();
       }
     }
     if (best_.empty()) return;

@@ -50,11 +50,11 @@ class EvenBlocks {
     work_left_ = work;
     while (best_time > aim && work_left_ > 0 && blocks_.size() > 1) {
       const std::size_t late = latest();
-      if (blocks_[late].time < best_time) {
-        best_time = blocks_[late].time;
+      if (!improves(late) && !improves_with_two(late)) mix(blocks_[late].time);
+      if (const Nanoseconds time = blocks_[latest()].time; time < best_time) {
+        best_time = time;
         best = blocks_;
       }
-      if (!improves(late) && !improves_with_two(late)) mix(blocks_[late].time);
     }
     return best;
   }

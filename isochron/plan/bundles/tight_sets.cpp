@@ -6,7 +6,7 @@
 // them or more. Within T a set takes its group whole, and so saves what its bundles would take of
 // the fluid, less the time of the group. The sets that save most together are wanted: a new one
 // breaks up the sets that had its bundles. Narrow ones are drawn from a list, of two the one that
-// saves more, and as many of one or two bundles as of three, of which there are more; wide
+// saves more, and as many of one or two bundles as of more, of which there are more sets; wide
 // ones bundle by bundle, the last of them such that little time is left. All that is saved makes T
 // shorter, and sets are chosen again for that.
 
@@ -30,7 +30,7 @@ namespace {
 double holes(std::int32_t num_groups, Random& random) {
   return 0.003 + (0.5 + 2.5 * random.unit()) / num_groups / num_groups;
 }
-// And what it takes more of bundles above a third of a wide group, less of others, in parts of the
+// And what it takes more of bundles above 0.3 of a wide group, less of others, in parts of the
 // difference: about the prices that the linear program of all sets has for them on wide groups.
 constexpr double lean = 0.01;
 
@@ -53,7 +53,7 @@ class TightSearch {
       const double area = ratio() * static_cast<double>(use.cost);
       area_.push_back(area);
       area_left_ += area;
-      fluid_.push_back((1 + hole) * area + lean * (area - ratio() / 3 * target_));
+      fluid_.push_back((1 + hole) * area + lean * (area - 0.3 * ratio() * target_));
       total_ += fluid_.back();
     }
     // As many micro-batches on the wide groups as their tokens take if all is even.
@@ -64,7 +64,7 @@ class TightSearch {
   }
 
   std::vector<TightSets> run(std::int64_t num_trials) {
-    constexpr int num_rounds = 9;
+    constexpr int num_rounds = 12;
     std::vector<TightSets> choices;
     for (int round = 0; round < num_rounds; ++round) {
       // The first target is a guess.
@@ -192,51 +192,54 @@ class TightSearch {
     return count;
   }
 
-  // Sets of up to three bundles that might save something on a narrow group, some thousands.
+  // Sets of a few bundles that might save something on a narrow group, some thousands.
   void list_narrow() {
+    for (auto& list : narrow_) list.clear();
+    num_pairs_ = 0;
+    const Size& size = sizes_[0];
+    if (!size.costs.empty()) list_with({.size = &size}, 0, target_ - size.fixed);
+  }
+
+  // Those that have some and more, from `first` on, in the time that is left.
+  void list_with(const Set& some, std::size_t first, double left) {
     constexpr std::size_t most_pairs = 8192;  // to which a third is looked up
     constexpr std::size_t most_sets = 16384;  // of one list
-    for (auto& list : narrow_) list.clear();
-    const Size& size = sizes_[0];
+    constexpr std::size_t few = 40;           // of which sets of four are listed, too
+    const Size& size = *some.size;
     const std::vector<double>& costs = size.costs;
-    if (costs.empty()) return;
-    const auto count = static_cast<double>(costs.size());
-    const double room = target_ - size.fixed;
-    const double hole = size.traffic * room + wide_fixed_;  // more than a set leaves
-    const double after_two = std::min(hole, room * 10'000 / (count * count));
-    const double after_three = std::min(hole / 2, room * 2 / count);
-    const auto list_with = [&](const Set& some, std::size_t first, double left, double most_left) {
-      auto& list = narrow_[some.count == 2 ? 1 : 0];
-      first = std::max(first, num_within(size, left - most_left));
-      for (std::size_t i = first; i < costs.size() && costs[i] <= left && list.size() < most_sets;
-           ++i) {
-        Set set = some;
-        add(set, size.places[i]);
-        set.time = time(set);
-        if (gain(set) > 0 && is_in_time(set)) list.push_back(set);
-      }
-    };
-    list_with(Set{.size = &size}, 0, room, hole);
-    const std::size_t stride = 1 + costs.size() * (costs.size() - 1) / 2 / most_pairs;
-    std::size_t num_pairs = 0;
-    for (std::size_t i = 0; i < costs.size() && costs[i] <= room; ++i) {
-      Set one{.size = &size};
-      add(one, size.places[i]);
-      list_with(one, i + 1, room - costs[i], after_two);
-      for (std::size_t j = i + 1; j < costs.size() && costs[i] + 2 * costs[j] <= room; ++j) {
-        if (num_pairs++ % stride != 0) continue;
-        Set two = one;
-        add(two, size.places[j]);
-        list_with(two, j + 1, room - costs[i] - costs[j], after_three);
-      }
+    auto& list = narrow_[some.count < 2 ? 0 : 1];
+    std::size_t last = std::max(first, num_within(size, left - most_left(some.count + 1)));
+    for (; last < costs.size() && costs[last] <= left && list.size() < most_sets; ++last) {
+      Set set = some;
+      add(set, size.places[last]);
+      set.time = time(set);
+      if (gain(set) > 0 && is_in_time(set)) list.push_back(set);
     }
+    if (some.count + 1 == (costs.size() <= few ? 4 : 3)) return;
+    const std::size_t stride = 1 + costs.size() * (costs.size() - 1) / 2 / most_pairs;
+    for (std::size_t i = first; i < costs.size() && 2 * costs[i] <= left; ++i) {
+      if (some.count == 1 && num_pairs_++ % stride != 0) continue;
+      Set more = some;
+      add(more, size.places[i]);
+      list_with(more, i + 1, left - costs[i]);
+    }
+  }
+
+  // The time that a listed set of so many bundles leaves at most.
+  [[nodiscard]] double most_left(std::size_t num_members) const {
+    const auto count = static_cast<double>(sizes_[0].costs.size());
+    const double room = target_ - sizes_[0].fixed;
+    const double hole = sizes_[0].traffic * room + wide_fixed_;  // more than one that saves
+    if (num_members < 2) return hole;
+    return num_members == 2 ? std::min(hole, room * 10'000 / (count * count))
+                            : std::min(hole / 2, room * 2 / count);
   }
 
   // A set that might save something; empty if the draw leads to none.
   Set drawn() {
     const std::size_t kind = pick(8);
-    if (kind < 3) return drawn_wide();
-    const std::vector<Set>& sets = narrow_[kind < 6 ? 0 : 1];
+    if (kind < 2) return drawn_wide();
+    const std::vector<Set>& sets = narrow_[kind < 5 ? 0 : 1];
     if (sets.empty()) return {};
     const Set& one = sets[pick(sets.size())];
     const Set& other = sets[pick(sets.size())];
@@ -369,7 +372,8 @@ class TightSearch {
   double total_;               // of all of them, and what is taken
   double wide_fixed_ = 0;      // of the micro-batches of a group with fluid
   std::array<Size, 2> sizes_;
-  std::array<std::vector<Set>, 2> narrow_;  // that are listed, of one or two bundles, of three
+  std::array<std::vector<Set>, 2> narrow_;  // that are listed, of one or two bundles, of more
+  std::size_t num_pairs_ = 0;               // that others were looked up to
   double target_;
   std::vector<std::size_t> set_of_;  // of each bundle; none: fluid
   std::vector<Set> sets_;
