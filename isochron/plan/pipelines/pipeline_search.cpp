@@ -167,7 +167,7 @@ class PipelineSearch {
   bool is_near(Nanoseconds time) const {
     double part = is_paced() ? 8 : 32;
     if (is_hasty_ && (is_paced() ? !has_sample_ : shape_.virtual_ == 1)) part *= 4;
-    if (is_straight()) part = std::max(part, 12 / looks_worth_);
+    if (!is_paced()) part = std::max(part, (is_straight() ? 12 : 8) / looks_worth_);
     return static_cast<double>(time - best_rough_) * part <= static_cast<double>(best_rough_);
   }
   // Slots of groups of several sizes help where some items are too long for anything else.
