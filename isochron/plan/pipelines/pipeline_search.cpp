@@ -300,8 +300,10 @@ class PipelineSearch {
     }
     // Seldom worth a look in a step as short as that.
     constexpr double hardly = 0.12;
-    if (looks_worth_ < hardly && is_straight() && !best_.empty()) return;
+    const bool is_hardly_worth = looks_worth_ < hardly && !is_paced() && !best_.empty();
+    if (is_hardly_worth && is_straight()) return;
     if (may_be_shaped() && consider_shaped(best_time())) return;
+    if (is_hardly_worth) return;
     // A rough time that is too long to become the best when the slots are made properly.
     const bool is_enough = has_sample_ || (is_trained() && (is_straight() || are_all_short_));
     if (is_hasty_ && is_enough && is_good(best_rough_)) return;
