@@ -142,7 +142,9 @@ class PipelineSearch {
     const bool are_better = is_hasty_ && !is_trained() && best_rough_ < max_total_cost &&
                             !holds_all(problem_, problem_.sizes().front());
     const std::vector<GridRecipe> grids =
-        has_start_ || are_better ? std::vector<GridRecipe>{} : find_grids(scout);
+        has_start_ || are_better || (is_paced() && is_hardly_worth() && !best_.empty())
+            ? std::vector<GridRecipe>{}
+            : find_grids(scout);
     if (cells && is_near(cells->time)) consider_cells(cells->guess);
     consider_grids(grids);
     if (!is_fixed_) consider_mixed(scout);
@@ -173,6 +175,8 @@ class PipelineSearch {
   // Slots of groups of several sizes help where some items are too long for anything else.
   Nanoseconds good_time() const { return bound_ + bound_ / 8; }
   bool is_good(Nanoseconds time) const { return time <= good_time(); }
+  // In a step as short as that little is worth a look.
+  bool is_hardly_worth() const { return looks_worth_ < 0.12; }
   bool is_paced() const { return problem_.options().sync == Sync::microbatch; }
   bool is_straight() const { return !is_paced() && shape_.virtual_ == 1; }
   bool is_trained() const { return problem_.options().pass == Pass::train; }
@@ -193,7 +197,9 @@ class PipelineSearch {
   }
 
   void consider_cells(const std::optional<CellGuess>& guess) {
-    auto cells = search_cells(problem_, room_, heights_, capacity_, bound_, guess);
+    // Where all ranks wait for each other, few of many numbers of slots are about as good.
+    const CellCare care = is_paced() && is_hardly_worth() ? CellCare::coarse : CellCare::fine;
+    auto cells = search_cells(problem_, room_, heights_, capacity_, bound_, guess, care);
     if (!cells && guess) cells = search_cells(problem_, room_, heights_, capacity_, bound_);
     if (!cells) return;
     Grid grid = improved_grid(problem_, std::move(cells->draft),
@@ -298,12 +304,10 @@ class PipelineSearch {
       }
       return;
     }
-    // Seldom worth a look in a step as short as that.
-    constexpr double hardly = 0.12;
-    const bool is_hardly_worth = looks_worth_ < hardly && !is_paced() && !best_.empty();
-    if (is_hardly_worth && is_straight()) return;
+    const bool is_hurried = is_hardly_worth() && !best_.empty();
+    if (is_hurried && is_straight()) return;
     if (may_be_shaped() && consider_shaped(best_time())) return;
-    if (is_hardly_worth) return;
+    if (is_hurried) return;
     // A rough time that is too long to become the best when the slots are made properly.
     const bool is_enough = has_sample_ || (is_trained() && (is_straight() || are_all_short_));
     if (is_hasty_ && is_enough && is_good(best_rough_)) return;
