@@ -31,6 +31,7 @@ TightSlots::State TightSlots::begin(const std::vector<ItemId>& items, std::size_
     state.longest.push_back(
         {items_.cost(place, item) + items_.fixed(place), place, items_.position(item)});
     state.num_wide += needs_more(base, item) ? 1 : 0;
+    state.num_wider += place > base ? 1 : 0;
     state.area += items_.least_area(item);
   }
   std::stable_sort(state.longest.begin(), state.longest.end(),
@@ -48,6 +49,7 @@ void TightSlots::remove(const Trial& trial, std::size_t base, State& state) cons
     for (const ItemId item : group.items) {
       state.pool.take(items_.position(item));
       state.num_wide -= needs_more(base, item) ? 1 : 0;
+      state.num_wider -= items_.smallest_from(base, item) > base ? 1 : 0;
     }
   }
   state.area -= trial.useful;
@@ -283,14 +285,20 @@ TightSlots::Trial TightSlots::try_slot(const State& state, const TightRecipe& re
                            [&](const Entry& entry) { return entry.time > length; }) -
       state.longest.begin());
   const std::vector<Entry> longer = widened(state, base, length, end);
+  std::int32_t num_wider = state.num_wider;  // at or behind i
+  for (std::size_t i = 0; i < end; ++i) num_wider -= state.longest[i].place > base ? 1 : 0;
   std::size_t next = 0;
   for (std::size_t i = end; room.num_free() >= sizes[base];) {
+    if (next == longer.size() && num_wider == 0) {  // the others need no more than a cell
+      work -= static_cast<std::int64_t>(state.longest.size() - i);
+      break;
+    }
     // Of both lists the longer one; what needs no more than a cell comes later.
     const bool is_longer = next < longer.size() && (i == state.longest.size() ||
                                                     longer[next].time >= state.longest[i].time);
-    if (!is_longer && i == state.longest.size()) break;
     const Entry& entry = is_longer ? longer[next++] : state.longest[i++];
     --work;
+    if (!is_longer && entry.place > base) --num_wider;
     if (entry.position != first && entry.place > base) place_group(entry.place, entry.position);
   }
   for (PackedGroup& group : groups) {

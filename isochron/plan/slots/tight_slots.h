@@ -43,7 +43,8 @@ class TightSlots {
   struct State {  // what is left to do
     SlotPool pool;
     std::vector<Entry> longest = {};  // the same items, longest first
-    std::int32_t num_wide = 0;        // items that need more than a cell
+    std::int32_t num_wide = 0;        // items that need more than a cell, or are alone in it
+    std::int32_t num_wider = 0;       // those that no cell holds
     double area = 0;                  // of all of them
   };
 
