@@ -161,7 +161,7 @@ class PipelineSearch {
                             problem_.num_ranks() >= many &&
                             problem_.options().keep_groups != KeepGroups::rank &&
                             is_even(problem_, room_, bound_);
-    return are_likely && consider_shaped(std::min(best_time(), good_time()));
+    return are_likely && consider_shaped(std::min(best_time(), good_time()), true);
   }
 
   // A rough time that may become the best when the plan is made properly, the more likely the
@@ -306,7 +306,7 @@ class PipelineSearch {
     }
     const bool is_hurried = is_hardly_worth() && !best_.empty();
     if (is_hurried && is_straight()) return;
-    if (may_be_shaped() && consider_shaped(best_time())) return;
+    if (may_be_shaped() && consider_shaped(best_time(), false)) return;
     if (is_hurried) return;
     // A rough time that is too long to become the best when the slots are made properly.
     const bool is_enough = has_sample_ || (is_trained() && (is_straight() || are_all_short_));
@@ -336,10 +336,10 @@ class PipelineSearch {
 
   // Slots as long as suits the pipeline, if they take less than `most`, and, where the step is worth
   // it, such that waste least. Whether other slots of several sizes are not needed.
-  bool consider_shaped(Nanoseconds most) {
+  bool consider_shaped(Nanoseconds most, bool is_even) {
     ShapedSlots shaped(problem_, room_, heights_);
     const Nanoseconds before = best_time();
-    consider_found(shaped.search(bound_, most));
+    consider_found(shaped.search(bound_, most, is_even));
     const bool is_much_better = before - best_time() > before / 100;
     constexpr double to_pack = 2.5;
     if (looks_worth_ < to_pack) return is_much_better && is_hasty_;
