@@ -301,12 +301,14 @@ TightSlots::Trial TightSlots::try_slot(const State& state, const TightRecipe& re
     if (!is_longer && entry.place > base) --num_wider;
     if (entry.position != first && entry.place > base) place_group(entry.place, entry.position);
   }
+  std::vector<std::int32_t> taken;
   for (PackedGroup& group : groups) {
-    if (!problem_.is_alone(group.items.front())) fill(group, length, recipe.grain, pool);
+    if (!problem_.is_alone(group.items.front())) fill(group, length, recipe.grain, pool, taken);
   }
+  groups.reserve(groups.size() + static_cast<std::size_t>(room.num_free() / sizes[base]));
   while (room.take(sizes[base])) {
     PackedGroup group = items_.group_at(base);
-    fill(group, length, recipe.grain, pool);
+    fill(group, length, recipe.grain, pool, taken);
     if (group.items.empty()) break;
     groups.push_back(std::move(group));
   }
@@ -319,9 +321,10 @@ TightSlots::Trial TightSlots::try_slot(const State& state, const TightRecipe& re
   return trial;
 }
 
-// Fills a group up to a length: dearest first, then the best pair in place of the last two.
-void TightSlots::fill(PackedGroup& group, Nanoseconds length, std::int32_t grain,
-                      SlotPool& pool) const {
+// Fills a group up to a length: dearest first, then the best pair in place of the last two. Uses
+// the memory of `taken`.
+void TightSlots::fill(PackedGroup& group, Nanoseconds length, std::int32_t grain, SlotPool& pool,
+                      std::vector<std::int32_t>& taken) const {
   const auto place = static_cast<std::size_t>(group.place);
   const SlotItems::Row row = items_.row(place);
   const std::int32_t max_sequences = problem_.options().max_sequences;
@@ -329,8 +332,7 @@ void TightSlots::fill(PackedGroup& group, Nanoseconds length, std::int32_t grain
                                          : std::numeric_limits<std::int32_t>::max();
   Nanoseconds time = length - group.time;
   Tokens tokens = problem_.capacity() * group.size - group.tokens;
-  std::vector<std::int32_t> taken;
-  taken.reserve(16);
+  taken.clear();
   const auto change = [&](std::int32_t position, int sign) {
     const SlotItems::Known& known = row[position];
     time -= sign * known.cost;
@@ -373,6 +375,7 @@ void TightSlots::fill(PackedGroup& group, Nanoseconds length, std::int32_t grain
       taken.push_back(position);
     }
   }
+  group.items.reserve(group.items.size() + taken.size());
   for (const std::int32_t position : taken) items_.put(group, pool.item(position));
 }
 
