@@ -67,7 +67,9 @@ std::optional<FoundCells> search_cells(const Problem& problem, const RankRoom& r
   const std::vector<std::int32_t> counts =
       guess ? std::vector{guess->num_slots} : slot_counts(problem, room.bubble(), care);
   int num_idle = 0;
+  std::int32_t too_many = max_slots + 1;
   for (const std::int32_t count : counts) {
+    if (count > too_many) continue;
     double low = least;
     double high = guess ? std::max(least, guess->time) : least;
     // Becomes one of them.
@@ -96,6 +98,7 @@ std::optional<FoundCells> search_cells(const Problem& problem, const RankRoom& r
       constexpr double worthwhile = 0.995;
       constexpr int max_idle = 5;
       if (!is_found(best->time * worthwhile)) {
+        if (care == CellCare::coarse && count > best->num_slots) too_many = count;
         if (++num_idle == max_idle) break;
         continue;
       }
