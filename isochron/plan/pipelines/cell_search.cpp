@@ -18,7 +18,7 @@ namespace {
 constexpr std::int32_t max_slots = 128;
 
 // Numbers of slots, the likely ones first. About as good with fewer is better: every slot has to
-// hold something.
+// hold something, and those beside a long one are long too.
 std::vector<std::int32_t> slot_counts(const Problem& problem, const PipelineBubble& bubble,
                                       CellCare care) {
   double area = 0;
@@ -38,7 +38,7 @@ std::vector<std::int32_t> slot_counts(const Problem& problem, const PipelineBubb
     const double fixed = static_cast<double>(count) * static_cast<double>(problem.microbatch());
     times.push_back((area / problem.num_ranks() + fixed) * (1 + bubble.share(count)));
   }
-  constexpr double about = 1.015;
+  const double about = care == CellCare::fine ? 1.015 : 1.1;
   const double limit = *std::min_element(times.begin(), times.end()) * about;
   const auto likely =
       std::find_if(times.begin(), times.end(), [&](double time) { return time <= limit; }) -
