@@ -68,12 +68,16 @@ DraftSlots ShapedSlots::search(Nanoseconds bound, Nanoseconds most, bool is_even
     return std::move(best_);
   }
   // Away from a likely number to both sides, as long as that gets better or is far from the bound.
+  constexpr double close = 1.03;
+  constexpr double likely = 1.09;
   constexpr double far = 1.08;
   const auto goes_on = [&](std::ptrdiff_t place) {
-    return is_better(counts[static_cast<std::size_t>(place)], least) || best_time_ > far * least;
+    return is_better(counts[static_cast<std::size_t>(place)], close * least) ||
+           best_time_ > far * least;
   };
   std::ptrdiff_t first = std::min<std::ptrdiff_t>(3, last);
   std::ptrdiff_t end = first + 1;
+  static_cast<void>(is_found(counts[static_cast<std::size_t>(first)], likely * least));
   static_cast<void>(goes_on(first));
   for (bool is_up = true, is_down = true; is_up || is_down;) {
     is_up = is_up && first > 0 && goes_on(--first);
