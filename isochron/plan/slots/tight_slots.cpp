@@ -303,12 +303,14 @@ TightSlots::Trial TightSlots::try_slot(const State& state, const TightRecipe& re
   }
   std::vector<std::int32_t> taken;
   for (PackedGroup& group : groups) {
-    if (!problem_.is_alone(group.items.front())) fill(group, length, recipe.grain, pool, taken);
+    if (problem_.is_alone(group.items.front())) continue;
+    static_cast<void>(fill(group, length, recipe.grain, 0, pool, taken));
   }
   groups.reserve(groups.size() + static_cast<std::size_t>(room.num_free() / sizes[base]));
+  std::int32_t first_fitting = 0;  // what was too large for one cell is so for the next
   while (room.take(sizes[base])) {
     PackedGroup group = items_.group_at(base);
-    fill(group, length, recipe.grain, pool, taken);
+    first_fitting = fill(group, length, recipe.grain, first_fitting, pool, taken);
     if (group.items.empty()) break;
     groups.push_back(std::move(group));
   }
@@ -321,10 +323,11 @@ TightSlots::Trial TightSlots::try_slot(const State& state, const TightRecipe& re
   return trial;
 }
 
-// Fills a group up to a length: dearest first, then the best pair in place of the last two. Uses
-// the memory of `taken`.
-void TightSlots::fill(PackedGroup& group, Nanoseconds length, std::int32_t grain, SlotPool& pool,
-                      std::vector<std::int32_t>& taken) const {
+// Fills a group up to a length: dearest first, then the best pair in place of the last two. Returns
+// the position of the first that it found at or behind `first`. Uses the memory of `taken`.
+std::int32_t TightSlots::fill(PackedGroup& group, Nanoseconds length, std::int32_t grain,
+                              std::int32_t first, SlotPool& pool,
+                              std::vector<std::int32_t>& taken) const {
   const auto place = static_cast<std::size_t>(group.place);
   const SlotItems::Row row = items_.row(place);
   const std::int32_t max_sequences = problem_.options().max_sequences;
@@ -339,9 +342,10 @@ void TightSlots::fill(PackedGroup& group, Nanoseconds length, std::int32_t grain
     tokens -= sign * known.tokens;
     if (max_sequences > 0) seats -= sign * problem_.num_sequences(pool.item(position));
   };
-  for (std::int32_t position = 0;;) {
+  for (std::int32_t position = first;;) {
     position = pool.first_within(place, position, time, tokens, seats);
     if (position == none) break;
+    if (taken.empty()) first = position;
     change(position, 1);
     pool.take(position);
     taken.push_back(position);
@@ -356,19 +360,19 @@ void TightSlots::fill(PackedGroup& group, Nanoseconds length, std::int32_t grain
       pool.give(position);
     }
     constexpr int max_firsts = 24;
-    std::int32_t first = 0;
-    for (int tries = 0; tries < max_firsts && least > length >> grain; ++tries, ++first) {
-      first = pool.first_within(place, first, time, tokens, seats);
-      if (first == none) break;
-      change(first, 1);
-      const std::int32_t second = pool.first_within(place, first + 1, time, tokens, seats);
+    std::int32_t one = 0;
+    for (int tries = 0; tries < max_firsts && least > length >> grain; ++tries, ++one) {
+      one = pool.first_within(place, one, time, tokens, seats);
+      if (one == none) break;
+      change(one, 1);
+      const std::int32_t second = pool.first_within(place, one + 1, time, tokens, seats);
       const Nanoseconds rest = second == none ? time : time - row[second].cost;
       if (rest < least) {
         least = rest;
-        best.assign(1, first);
+        best.assign(1, one);
         if (second != none) best.push_back(second);
       }
-      change(first, -1);
+      change(one, -1);
     }
     for (const std::int32_t position : best) {
       pool.take(position);
@@ -377,6 +381,7 @@ void TightSlots::fill(PackedGroup& group, Nanoseconds length, std::int32_t grain
   }
   group.items.reserve(group.items.size() + taken.size());
   for (const std::int32_t position : taken) items_.put(group, pool.item(position));
+  return first;
 }
 
 }  // namespace isochron

@@ -90,8 +90,8 @@ class TightSlots {
                  std::int64_t& work) const;
   std::vector<Entry> widened(const State& state, std::size_t base, Nanoseconds length,
                              std::size_t end) const;
-  void fill(PackedGroup& group, Nanoseconds length, std::int32_t grain, SlotPool& pool,
-            std::vector<std::int32_t>& taken) const;
+  std::int32_t fill(PackedGroup& group, Nanoseconds length, std::int32_t grain, std::int32_t first,
+                    SlotPool& pool, std::vector<std::int32_t>& taken) const;
 
   const SlotItems& items_;
   const Problem& problem_;
