@@ -153,14 +153,14 @@ class PipelineSearch {
     }
   }
 
-  // Whether slots that suit the pipeline are so good that nothing else need be tried: the more ranks
-  // wait for each other, the more even are slots of all of them, and the less cells of their own.
+  // Whether slots that suit the pipeline are so good that nothing else need be tried: the more
+  // ranks wait for each other, the more even are slots of all of them, and the less cells of their
+  // own.
   bool are_slots_enough() {
     constexpr std::int32_t many = 128;
-    const bool are_likely = is_hasty_ && is_paced() && !is_fixed_ && may_be_shaped() &&
-                            problem_.num_ranks() >= many &&
-                            problem_.options().keep_groups != KeepGroups::rank &&
-                            is_even(problem_, room_, bound_);
+    const bool are_likely =
+        is_hasty_ && is_paced() && !is_fixed_ && may_be_shaped() && problem_.num_ranks() >= many &&
+        problem_.options().keep_groups != KeepGroups::rank && is_even(problem_, room_, bound_);
     return are_likely && consider_shaped(std::min(best_time(), good_time()), true);
   }
 
@@ -334,8 +334,8 @@ class PipelineSearch {
     return is_paced() || !is_hasty_ || (!has_sample_ && !is_close);
   }
 
-  // Slots as long as suits the pipeline, if they take less than `most`, and, where the step is worth
-  // it, such that waste least. Whether other slots of several sizes are not needed.
+  // Slots as long as suits the pipeline, if they take less than `most`, and, where the step is
+  // worth it, such that waste least. Whether other slots of several sizes are not needed.
   bool consider_shaped(Nanoseconds most, bool is_even) {
     ShapedSlots shaped(problem_, room_, heights_);
     const Nanoseconds before = best_time();
