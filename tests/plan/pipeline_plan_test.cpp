@@ -12,6 +12,7 @@
 #include "isochron/plan/baselines.h"
 #include "isochron/plan/plan.h"
 #include "tests/plan/pipeline_question.h"
+#include "tests/plan/singles.h"
 #include "tests/plan/tiny_question.h"
 #include "tests/support/num_instances.h"
 #include "tests/support/print_question.h"
