@@ -45,6 +45,21 @@ const std::vector<ItemId>& CellItems::dearest_first(std::size_t cell) const {
   return table.dearest_first;
 }
 
+bool has_price_everywhere(const Problem& problem, std::int32_t size) {
+  for (std::int32_t first = 0; first + size <= problem.num_ranks(); first += size) {
+    if (problem.price_of({.first = first, .size = size}) < 0) return false;
+  }
+  return true;
+}
+
+bool is_static_size(const Problem& problem, std::int32_t size) {
+  if (problem.num_ranks() % size != 0 || !has_price_everywhere(problem, size)) return false;
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    if (!problem.item_fits(size, item)) return false;
+  }
+  return true;
+}
+
 std::vector<RankRange> equal_cells(const Problem& problem, std::int32_t size) {
   std::vector<RankRange> cells;
   for (std::int64_t first = 0; first < problem.num_ranks(); first += size) {

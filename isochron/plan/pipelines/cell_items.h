@@ -49,6 +49,11 @@ class CellItems {
   std::vector<BundleId> bundle_of_;
 };
 
+// Whether consecutive cells of a size, all of them, are groups.
+[[nodiscard]] bool has_price_everywhere(const Problem& problem, std::int32_t size);
+// And whether they divide the ranks, and every item fits one.
+[[nodiscard]] bool is_static_size(const Problem& problem, std::int32_t size);
+
 // Consecutive cells of one size, which divides the ranks.
 [[nodiscard]] std::vector<RankRange> equal_cells(const Problem& problem, std::int32_t size);
 

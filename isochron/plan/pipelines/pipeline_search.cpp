@@ -16,12 +16,13 @@
 #include <span>
 
 #include "isochron/core/order.h"
-#include "isochron/plan/baselines.h"
 #include "isochron/plan/bundles/kept_slots.h"
 #include "isochron/plan/deal.h"
 #include "isochron/plan/default_effort.h"
+#include "isochron/plan/pipelines/cell_items.h"
 #include "isochron/plan/pipelines/cell_search.h"
 #include "isochron/plan/pipelines/kept_cells.h"
+#include "isochron/plan/pipelines/naive_slots.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
 #include "isochron/plan/pipelines/pipeline_grid.h"
 #include "isochron/plan/pipelines/reorder.h"
@@ -181,21 +182,6 @@ class PipelineSearch {
   bool is_straight() const { return !is_paced() && shape_.virtual_ == 1; }
   bool is_trained() const { return problem_.options().pass == Pass::train; }
 
-  bool has_price_everywhere(std::int32_t size) const {
-    for (std::int32_t first = 0; first + size <= problem_.num_ranks(); first += size) {
-      if (problem_.price_of({.first = first, .size = size}) < 0) return false;
-    }
-    return true;
-  }
-
-  bool is_static_size(std::int32_t size) const {
-    if (problem_.num_ranks() % size != 0 || !has_price_everywhere(size)) return false;
-    for (ItemId item = 0; item < problem_.num_items(); ++item) {
-      if (!problem_.item_fits(size, item)) return false;
-    }
-    return true;
-  }
-
   void consider_cells(const std::optional<CellGuess>& guess) {
     // Of many numbers of slots a few are about as good, but in a forward pass.
     const bool may_be_coarse = is_paced() || (is_trained() && !guess);
@@ -215,7 +201,7 @@ class PipelineSearch {
     for (const std::int32_t size : problem_.sizes()) {
       // What is wider than a sample of a question without long items is never the best.
       if (!sizes.empty() && !scout.can_try(size)) continue;
-      if (is_static_size(size)) sizes.emplace_back(scout.least_time(size), size);
+      if (is_static_size(problem_, size)) sizes.emplace_back(scout.least_time(size), size);
     }
     std::sort(sizes.begin(), sizes.end());
     std::vector<GridRecipe> all;
@@ -368,56 +354,12 @@ class PipelineSearch {
     return best_.empty() || best_excess_ > 0 ? max_total_cost : best_time_;
   }
 
-  // Whether the busiest rank of naive_plan() is known to work longer than the best takes.
-  bool is_dealt_late() const {
-    const bool are_equal = shape_.shares.empty() && !problem_.has_speeds();
-    if (!are_equal || problem_.options().max_activation_bytes > 0) return false;
-    const auto sizes = problem_.sizes();
-    const auto size = std::find_if(sizes.begin(), sizes.end(),
-                                   [&](std::int32_t each) { return is_static_size(each); });
-    if (size == sizes.end()) return false;
-    std::vector<Nanoseconds> work_of_cell(static_cast<std::size_t>(problem_.num_ranks() / *size),
-                                          0);
-    const PriceId price = problem_.cheapest_price(*size);
-    for (ItemId item = 0; item < problem_.num_items(); ++item) {
-      work_of_cell[static_cast<std::size_t>(item) % work_of_cell.size()] +=
-          problem_.item_cost(price, item);
-    }
-    const Nanoseconds most = *std::max_element(work_of_cell.begin(), work_of_cell.end());
-    return pass_time(problem_, most) / shape_.stages > best_time() + problem_.num_items();
-  }
-
-  // What a loader without a planner would do, where that is a plan.
+  // What needs no search.
   void consider_dealt() {
-    const PlanOptions& options = problem_.options();
-    const bool is_whole =
-        trial_.batch.lengths.size() + static_cast<std::size_t>(trial_.padding_rows) ==
-        static_cast<std::size_t>(problem_.num_items());
-    if (is_fixed_ && !has_price_everywhere(problem_.sizes().front())) return;
+    if (is_fixed_ && !has_price_everywhere(problem_, problem_.sizes().front())) return;
     if (is_fixed_) consider(deal_in_order(problem_), false);
-    if (options.keep_groups != KeepGroups::none || !is_whole || is_dealt_late()) return;
-    const StepPlan naive = naive_plan(trial_.batch, trial_.topology, trial_.cost, options, bound_);
-    if (options.max_activation_bytes == 0 && naive.predicted_step_ns >= best_time()) return;
-    const auto sizes = problem_.sizes();
-    DraftSlots slots;
-    for (const Slot& slot : naive.microbatches) {
-      auto& groups = slots.emplace_back();
-      for (const ContextGroup& group : slot) {
-        if (group.sequences.empty()) continue;
-        DraftGroup draft{.ranks = group.ranks};
-        for (const SequenceId id : group.sequences) draft.items.push_back(id.value());
-        const auto size = static_cast<std::int32_t>(group.ranks.size);
-        // The baseline packs what has to stand alone here.
-        const bool fits = std::find(sizes.begin(), sizes.end(), size) != sizes.end() &&
-                          std::all_of(draft.items.begin(), draft.items.end(), [&](ItemId item) {
-                            return problem_.item_fits(size, item) &&
-                                   (draft.items.size() == 1 || !problem_.is_alone(item));
-                          });
-        if (!fits) return;
-        groups.push_back(std::move(draft));
-      }
-    }
-    consider(equalized(std::move(slots)), false);
+    auto naive = find_naive_slots(problem_, trial_, bound_, best_time());
+    if (naive) consider(equalized(*std::move(naive)), false);
   }
 
   bool consider(Grid grid) {
