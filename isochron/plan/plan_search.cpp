@@ -70,6 +70,7 @@ Draft search_free_step(const Problem& problem, Nanoseconds bound, std::int64_t e
   if (is_promising) crossing = search_step(problem, bound, effort);
   if (crossing.time <= aligned_bound) return crossing;
   Draft nested = search_nested_step(*aligned, aligned_bound, effort);
+  nested.bound = 0;  // that of aligned groups
   if (is_promising) return crossing.time < nested.time ? crossing : nested;
   const std::int32_t size = problem.sizes().front();
   const bool is_narrow =
@@ -317,7 +318,7 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
     }
     bound = exact ? std::max(step_bound(problem), exact->bound) : free_step_bound(problem);
     const Draft found = search_free_step(problem, bound, effort);
-    bound = kept_bound(problem, bound, found.time);
+    bound = kept_bound(problem, std::max(bound, found.bound), found.time);
     const bool is_exact_better = exact && exact->draft.time < found.time;
     return slots_of(problem, is_exact_better ? exact->draft : found);
   }

@@ -20,7 +20,10 @@
 #include "isochron/core/random.h"
 #include "isochron/plan/bundles/even_blocks.h"
 #include "isochron/plan/bundles/filled_steps.h"
+#include "isochron/plan/bundles/priced_sets.h"
+#include "isochron/plan/bundles/rank_bound.h"
 #include "isochron/plan/bundles/set_cover.h"
+#include "isochron/plan/bundles/soft_prices.h"
 #include "isochron/plan/bundles/tight_sets.h"
 #include "isochron/plan/bundles/wide_places.h"
 #include "isochron/plan/cooling.h"
@@ -28,6 +31,18 @@
 namespace isochron {
 
 namespace {
+
+// Whether groups of this level take hardly more area than those of the level below, in parts.
+bool is_cheap(const BundleTable& table, std::int32_t level, double little) {
+  double area = 0;
+  double below = 0;
+  for (BundleId bundle = 0; bundle < table.num_bundles(); ++bundle) {
+    if (!table.fits(level, bundle) || !table.fits(level - 1, bundle)) continue;
+    area += static_cast<double>(table.time(level, bundle)) * table.size(level);
+    below += static_cast<double>(table.time(level - 1, bundle)) * table.size(level - 1);
+  }
+  return area < little * below;
+}
 
 class PartitionSearch {
  public:
@@ -58,8 +73,10 @@ class PartitionSearch {
     // What is taken with even odds at first, in parts of the time.
     constexpr double cool = 0.005;
     constexpr double cold = 0.0015;
-    anneal(num_trials / (level_ == 1 ? 8 : 3), level_ == 1 ? cold : cool);
-    return draft();
+    if (!is_priced_) anneal(num_trials / (level_ == 1 ? 8 : 3), level_ == 1 ? cold : cool);
+    Draft found = draft();
+    found.bound = least_;
+    return found;
   }
 
  private:
@@ -164,6 +181,7 @@ class PartitionSearch {
       (base == 0 ? question.num_groups : question.num_other_groups) += 2;
       question.taken += 2 * base;
     }
+    if (try_priced_sets(question, num_trials / 2)) return;
     // Few bundles are soon chosen, but not soon even. A cover is better than what they begin with.
     constexpr std::int64_t enough = 100;  // trials for a bundle
     const std::int64_t num_calls =
@@ -180,6 +198,23 @@ class PartitionSearch {
     if (best_.empty()) return;
     const auto cover = find_cover(table_, question, bound_, best_time_, 25 * num_trials);
     if (cover && is_even_beside(*cover, 0)) note();
+  }
+
+  // Of many bundles: whether all found a place in a set that is worth it.
+  bool try_priced_sets(const TightQuestion& question, std::int64_t num_trials) {
+    constexpr std::int32_t fewest = 161;  // of less than these the bound is found after the search
+    constexpr std::int32_t most = 1024;
+    if (table_.num_bundles() < fewest || table_.num_bundles() > most) return false;
+    if (!is_cheap(table_, level_, 1.06)) return false;  // wide groups are no way out
+    const SoftPrices prices = find_soft_prices(table_, problem_.num_ranks(), bound_);
+    if (prices.time <= bound_) return false;
+    const auto sets = find_priced_sets(table_, question, wide_.before, prices, num_trials, random_);
+    is_priced_ = sets && is_even_beside(*sets, 0);
+    if (is_priced_) note();
+    if (may_widen_) {
+      least_ = rank_bound(table_, problem_.num_ranks(), bound_, best_time_, prices);
+    }
+    return is_priced_;
   }
 
   // Whether the rest finds its places beside these.
@@ -401,22 +436,11 @@ class PartitionSearch {
   std::vector<std::size_t> late_;  // blocks over the target
   Nanoseconds best_time_ = 0;
   Nanoseconds bound_ = 0;
+  Nanoseconds least_ = 0;   // a bound that prices prove
+  bool is_priced_ = false;  // the best step
   Nanoseconds target_ = 0;
   double heat_ = 0;
 };
-
-// Whether groups of this level take hardly more area than those of the level below.
-bool is_cheap(const BundleTable& table, std::int32_t level) {
-  constexpr double little = 1.12;
-  double area = 0;
-  double below = 0;
-  for (BundleId bundle = 0; bundle < table.num_bundles(); ++bundle) {
-    if (!table.fits(level, bundle) || !table.fits(level - 1, bundle)) continue;
-    area += static_cast<double>(table.time(level, bundle)) * table.size(level);
-    below += static_cast<double>(table.time(level - 1, bundle)) * table.size(level - 1);
-  }
-  return area < little * below;
-}
 
 // The size of blocks that have two to four bundles each; of one rank if more than two are on it,
 // for pairs are hardly ever even. Of several sizes the largest, unless its groups are dear: its
@@ -428,7 +452,7 @@ std::int32_t level_of_blocks(const Problem& problem, const BundleTable& table) {
     const double a_block = a_rank * table.size(level);
     const bool is_many = level > 0 ? a_block >= 1.5 : a_block > 2;
     if (!is_many || a_block > 4 || !has_halves(table, level)) continue;
-    if (best >= 0 && !is_cheap(table, level)) break;
+    if (best >= 0 && !is_cheap(table, level, 1.12)) break;
     best = level;
   }
   return best;
