@@ -36,6 +36,17 @@ std::vector<std::string> flag_names(const CLI::App& app) {
   return names;
 }
 
+// The flag whose meaning begins with this word, or else the one that is spelled most like it.
+std::string nearest_flag(const std::string& name, const CLI::App& app) {
+  const std::string meaning = name.substr(2) + " ";
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_description().starts_with(meaning) && !option->get_lnames().empty()) {
+      return "--" + option->get_lnames().front();
+    }
+  }
+  return nearest_name(name, flag_names(app));
+}
+
 // A mistyped flag or verb is named before the parser says that another one is missing.
 void require_known_words(const std::vector<std::string>& arguments, const CLI::App& program,
                          const std::vector<Verb>& verbs) {
@@ -58,7 +69,7 @@ void require_known_words(const std::vector<std::string>& arguments, const CLI::A
     const std::string name = argument.substr(0, argument.find('='));
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       reject(scope == &program ? "command line" : scope->get_name(),
-             "unknown flag {}, did you mean {}?", name, nearest_name(name, known));
+             "unknown flag {}, did you mean {}?", name, nearest_flag(name, *scope));
     }
   }
 }

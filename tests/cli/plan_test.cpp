@@ -131,6 +131,8 @@ TEST(PlanVerb, NamesWhatIsWrongWithTheCall) {
             "isochron: [plan] --capacity is \"0\", must be an integer of at least 1 or auto");
   EXPECT_EQ(line({"--capacity", "9", "--balance"}),
             "isochron: [plan] unknown flag --balance, did you mean --no-balance?");
+  EXPECT_EQ(line({"--capacity", "9", "--stages", "4"}),
+            "isochron: [plan] unknown flag --stages, did you mean --pipeline?");
   EXPECT_EQ(line({"--capacity", "9", "--context", "static:3"}),
             "isochron: [plan] context is static:3, must divide the 4 ranks");
   EXPECT_EQ(line({"--capacity", "9", "--context", "wide"}),

@@ -26,21 +26,15 @@ struct SizeRange {
   double fixed = 0;  // least of a micro-batch
 };
 
-// Which sizes are judged together: none, those that differ by less than an eighth, or all but the
-// smallest.
-enum class Together { none, alike, wide };
-
+// Sizes by themselves, or those together that differ by less than an eighth.
 std::vector<SizeRange> size_ranges(const Problem& problem, std::span<const std::int32_t> sizes,
-                                   Together together) {
+                                   bool are_alike_together) {
   std::vector<SizeRange> ranges;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const auto fixed = static_cast<double>(problem.least_fixed(sizes[i]));
     // Areas grow within a range, wherever it begins for a bundle.
     const bool is_begun = !ranges.empty() && problem.grows_from(sizes[i - 1]);
-    const bool is_alike =
-        (together == Together::wide && ranges.size() > 1) ||
-        (together == Together::alike && is_begun && sizes[i] * 8 < sizes[ranges.back().first] * 9);
-    if (!is_begun || !is_alike) {
+    if (!are_alike_together || !is_begun || sizes[i] * 8 >= sizes[ranges.back().first] * 9) {
       ranges.push_back({.first = i, .last = i, .fixed = fixed});
     } else {
       ranges.back().last = i;
@@ -50,24 +44,40 @@ std::vector<SizeRange> size_ranges(const Problem& problem, std::span<const std::
   return ranges;
 }
 
-// Of the item that takes longest on its smallest size, at its fastest; 0 if there is none.
-double longest_time(const Problem& problem, std::span<const std::int32_t> sizes) {
-  Nanoseconds most = 0;
+// Which items are short.
+struct Shortness {
+  BundleId longest = -1;  // of one item, which is not
+  double time = 0;        // of those that are, at most
+};
+
+// Much less than the slot of the longest item takes, or than a rank does.
+Shortness find_shortness(const Problem& problem, std::span<const std::int32_t> sizes) {
+  Nanoseconds most = -1;
   BundleId longest = -1;
+  double sum = 0;
   for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
-    if (problem.items_of(bundle).size() != 1) continue;
     const std::int32_t size = problem.sizes()[problem.smallest_place(bundle)];
     const Nanoseconds area = problem.least_cost(size, bundle) * size;
-    if (area <= most) continue;
+    sum += static_cast<double>(area);
+    if (problem.items_of(bundle).size() != 1 || area <= most) continue;
     most = area;
     longest = bundle;
   }
+  if (longest < 0) return {};
   double fastest = infinite;
   for (const std::int32_t size : sizes) {
-    if (longest < 0 || !problem.fits(size, longest)) continue;
+    if (!problem.fits(size, longest)) continue;
     fastest = std::min(fastest, static_cast<double>(problem.least_cost(size, longest)));
   }
-  return fastest == infinite ? 0 : fastest;
+  const double of_rank = sum / problem.num_ranks();
+  return {.longest = longest,
+          .time = std::max(fastest == infinite ? 0 : fastest / 8, of_rank / 64)};
+}
+
+Choice item_choice(std::int32_t size, double area, double time) {
+  Choice choice{.size = size, .area = area, .num_parts = 1};
+  choice.parts.front() = {.area = area, .time = time};
+  return choice;
 }
 
 // A choice of as many bundles as `factor` has of the unit.
@@ -108,6 +118,18 @@ void weaken(Choice& sums, const Choice& other) {
 
 class ChoiceClasses {
  public:
+  // Of one item that has one choice, on the smallest size.
+  void add_short(double area, double time) {
+    if (area <= 0) return;  // weighs nothing
+    // By the exponent of the area, which is at least 1, and the first five bits of its fraction.
+    const std::uint64_t place =
+        (std::bit_cast<std::uint64_t>(area) - std::bit_cast<std::uint64_t>(1.0)) >> (52 - 5);
+    if (place >= short_.size()) short_.resize(place + 1);
+    Choice::Part& alike = short_[place];
+    alike.time = alike.area == 0 ? time : std::min(alike.time, time);
+    alike.area += area;
+  }
+
   void add(const std::vector<Choice>& choices, bool is_item) {
     const Choice& first = choices.front();
     if (first.area <= 0) return;  // weighs nothing
@@ -137,7 +159,11 @@ class ChoiceClasses {
     }
   }
 
-  void append_to(std::vector<std::vector<Choice>>& result) && {
+  void append_to(std::vector<std::vector<Choice>>& result, std::int32_t smallest) && {
+    for (const Choice::Part& alike : short_) {
+      if (alike.area == 0) continue;
+      result.push_back({item_choice(smallest, alike.area, alike.time)});
+    }
     for (Class& alike : classes_) {
       for (Choice& choice : alike.ratios) choice = scaled(parted(choice), alike.area);
       result.push_back(std::move(alike.ratios));
@@ -150,6 +176,7 @@ class ChoiceClasses {
     std::vector<Choice> ratios;  // sums in parts of that
   };
 
+  std::vector<Choice::Part> short_;                          // by what is alike
   std::unordered_map<std::uint64_t, std::size_t> place_of_;  // of a class, by what is alike
   std::vector<Class> classes_;
 };
@@ -196,12 +223,11 @@ Choice choice_of(const Problem& problem, double whole, const LongItems& long_ite
 BundleChoices bundle_choices(const Problem& problem, std::span<const std::int32_t> sizes) {
   constexpr std::size_t few_sizes = 64;
   const bool are_few = sizes.size() <= few_sizes;
-  const std::vector<SizeRange> alone = size_ranges(problem, sizes, Together::none);
-  const std::vector<SizeRange> alike =
-      size_ranges(problem, sizes, are_few ? Together::none : Together::alike);
-  const std::vector<SizeRange> wide = size_ranges(problem, sizes, Together::wide);
-  // What takes no longer than that on the smallest size is short whatever it runs on.
-  const double hardly_long = longest_time(problem, sizes) / 8;
+  const std::vector<SizeRange> alone = size_ranges(problem, sizes, false);
+  const std::vector<SizeRange> alike = size_ranges(problem, sizes, !are_few);
+  const Shortness shortness = find_shortness(problem, sizes);
+  double least_fixed = infinite;
+  for (const SizeRange& range : alone) least_fixed = std::min(least_fixed, range.fixed);
   BundleChoices result;
   ChoiceClasses classes;
   // Of one bundle, the second until a longer one takes its place.
@@ -214,36 +240,37 @@ BundleChoices bundle_choices(const Problem& problem, std::span<const std::int32_
   for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
     own.choices.clear();
     find_long_items(problem, bundle, own.long_items);
+    const bool is_item = own.long_items.empty();
+    const bool may_be_short = is_item && bundle != shortness.longest;
     double least = infinite;
     double fastest = infinite;
-    // Short ones hardly need wide groups.
-    const bool is_short = problem.fits(sizes.front(), bundle);
-    const bool is_very_short =
-        is_short && own.long_items.empty() &&
-        static_cast<double>(problem.least_cost(sizes.front(), bundle)) <= hardly_long;
-    for (SizeRange range : is_very_short ? wide : is_short ? alike : alone) {
+    for (SizeRange range : problem.fits(sizes.front(), bundle) ? alike : alone) {
       while (range.first < range.last && !problem.fits(sizes[range.first], bundle)) ++range.first;
       const std::int32_t size = sizes[range.first];
       if (!problem.fits(size, bundle)) continue;
       const auto cost = static_cast<double>(problem.least_cost(size, bundle));
       const double area = cost * size;
-      if (own.long_items.empty()) {
+      // Larger groups of a short one are one choice with this: they have no less area, and at
+      // least the time that it takes on the largest.
+      const bool is_short = may_be_short && cost <= shortness.time && problem.grows_from(size);
+      if (is_short) range = {.first = range.first, .last = sizes.size() - 1, .fixed = least_fixed};
+      if (is_item) {
         const bool is_one = range.first == range.last;
         const double time = (is_one ? cost : area / sizes[range.last]) + range.fixed;
-        if (time >= fastest && area >= least) continue;  // worse than another
-        Choice& choice = own.choices.emplace_back();
-        choice.size = size;
-        choice.area = area;
-        choice.num_parts = 1;
-        choice.parts.front() = {.area = area, .time = time};
+        if (time < fastest || area < least) own.choices.push_back(item_choice(size, area, time));
       } else {
         own.choices.push_back(
             choice_of(problem, area, own.long_items, size, sizes[range.last], range.fixed));
       }
       least = std::min(least, area);
       fastest = std::min(fastest, own.choices.back().time());
+      if (is_short) break;
     }
     result.area += least;
+    if (may_be_short && own.choices.size() == 1 && own.choices.front().size == sizes.front()) {
+      classes.add_short(least, fastest);
+      continue;
+    }
     if (longest.choices.empty() || fastest > result.longest) {
       result.longest = fastest;
       std::swap(own, longest);
@@ -251,7 +278,7 @@ BundleChoices bundle_choices(const Problem& problem, std::span<const std::int32_
     if (!own.choices.empty()) classes.add(own.choices, own.long_items.empty());
   }
   if (!longest.choices.empty()) result.classes.push_back(std::move(longest.choices));
-  std::move(classes).append_to(result.classes);
+  std::move(classes).append_to(result.classes, sizes.front());
   return result;
 }
 

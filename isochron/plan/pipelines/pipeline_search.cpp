@@ -122,6 +122,7 @@ class PipelineSearch {
   }
 
   void consider_all() {
+    if (are_slots_enough()) return;
     Scout scout(problem_, room_, heights_, capacity_, bound_, num_operations(), is_hasty_);
     has_sample_ = scout.has_sample();
     best_rough_ = best_time();
@@ -150,16 +151,30 @@ class PipelineSearch {
     }
   }
 
-  // A rough time that may become the best when the plan is made properly. Where all ranks wait for
-  // each other it says less.
+  // Whether slots that suit the pipeline are so good that nothing else need be tried: the more ranks
+  // wait for each other, the more even are slots of all of them, and the less cells of their own.
+  bool are_slots_enough() {
+    constexpr std::int32_t many = 128;
+    const bool are_likely = is_hasty_ && is_paced() && !is_fixed_ && may_be_shaped() &&
+                            problem_.num_ranks() >= many &&
+                            problem_.options().keep_groups != KeepGroups::rank &&
+                            is_even(problem_, room_, bound_);
+    return are_likely && consider_shaped(std::min(best_time(), good_time()));
+  }
+
+  // A rough time that may become the best when the plan is made properly, the more likely the
+  // nearer it is. Where all ranks wait for each other it says less.
   bool is_near(Nanoseconds time) const {
-    Nanoseconds part = is_paced() ? 8 : 32;
+    double part = is_paced() ? 8 : 32;
     if (is_hasty_ && (is_paced() ? !has_sample_ : shape_.virtual_ == 1)) part *= 4;
-    return time - best_rough_ <= best_rough_ / part;
+    if (is_straight()) part = std::max(part, 12 / looks_worth_);
+    return static_cast<double>(time - best_rough_) * part <= static_cast<double>(best_rough_);
   }
   // Slots of groups of several sizes help where some items are too long for anything else.
-  bool is_good(Nanoseconds time) const { return time - bound_ <= bound_ / 8; }
+  Nanoseconds good_time() const { return bound_ + bound_ / 8; }
+  bool is_good(Nanoseconds time) const { return time <= good_time(); }
   bool is_paced() const { return problem_.options().sync == Sync::microbatch; }
+  bool is_straight() const { return !is_paced() && shape_.virtual_ == 1; }
   bool is_trained() const { return problem_.options().pass == Pass::train; }
 
   bool has_price_everywhere(std::int32_t size) const {
@@ -191,6 +206,8 @@ class PipelineSearch {
   std::vector<GridRecipe> find_grids(Scout& scout) {
     std::vector<std::pair<Nanoseconds, std::int32_t>> sizes;  // by what they take at least
     for (const std::int32_t size : problem_.sizes()) {
+      // What is wider than a sample of a question without long items is never the best.
+      if (!sizes.empty() && !scout.can_try(size)) continue;
       if (is_static_size(size)) sizes.emplace_back(scout.least_time(size), size);
     }
     std::sort(sizes.begin(), sizes.end());
@@ -281,13 +298,14 @@ class PipelineSearch {
       }
       return;
     }
-    if (may_be_shaped() && consider_shaped()) return;
-    // A rough time that is too long to become the best when the slots are made properly. Packing
-    // saves more where groups wait for all others.
-    const bool is_simple = is_trained() && !is_paced() && shape_.virtual_ == 1;
-    const bool is_enough = has_sample_ || is_simple || (is_trained() && are_all_short_);
+    // Seldom worth a look in a step as short as that.
+    constexpr double hardly = 0.12;
+    if (looks_worth_ < hardly && is_straight() && !best_.empty()) return;
+    if (may_be_shaped() && consider_shaped(best_time())) return;
+    // A rough time that is too long to become the best when the slots are made properly.
+    const bool is_enough = has_sample_ || (is_trained() && (is_straight() || are_all_short_));
     if (is_hasty_ && is_enough && is_good(best_rough_)) return;
-    Nanoseconds far = best_rough_ + best_rough_ / (is_paced() ? 6 : 24);
+    Nanoseconds far = best_rough_ + best_rough_ / 32;
     if (problem_.options().max_activation_bytes > 0 || best_rough_ == max_total_cost) {
       far = max_total_cost;
     }
@@ -310,13 +328,15 @@ class PipelineSearch {
     return is_paced() || !is_hasty_ || (!has_sample_ && !is_close);
   }
 
-  // Slots as long as suits the pipeline, and, where the step is worth it, such that waste least.
-  // Whether other slots of several sizes are not needed.
-  bool consider_shaped() {
+  // Slots as long as suits the pipeline, if they take less than `most`, and, where the step is worth
+  // it, such that waste least. Whether other slots of several sizes are not needed.
+  bool consider_shaped(Nanoseconds most) {
     ShapedSlots shaped(problem_, room_, heights_);
-    const bool is_better = consider_found(shaped.search(bound_, best_time()));
+    const Nanoseconds before = best_time();
+    consider_found(shaped.search(bound_, most));
+    const bool is_much_better = before - best_time() > before / 100;
     constexpr double to_pack = 2.5;
-    if (looks_worth_ < to_pack) return is_better && is_hasty_;
+    if (looks_worth_ < to_pack) return is_much_better && is_hasty_;
     DraftSlots tight = search_slots(problem_, 0, work_).slots;
     consider_found(shaped.with_ends(tight));
     consider_found(std::move(tight));

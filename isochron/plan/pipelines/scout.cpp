@@ -77,14 +77,13 @@ class LongestItem {
   double area_ = 0;
 };
 
-// None if what little of the question is in it, such as one very long sequence, makes the whole
-// take longer than the sample does, or than its work by itself would.
+constexpr double much = 0.02;  // of a step
+
+// None if what little of the question is in it makes the whole take longer than the sample does, or
+// than its work by itself would.
 std::unique_ptr<Problem> alike_sample_of(const Problem& problem, const RankRoom& room,
                                          Nanoseconds bound) {
-  constexpr double much = 0.02;
-  const auto mean = static_cast<Nanoseconds>(narrow_area(problem) / problem.num_ranks());
-  const Nanoseconds even = pipeline_bound_of(problem, room, mean);
-  if (static_cast<double>(bound) > static_cast<double>(even) * (1 + 2 * much)) return nullptr;
+  if (!is_even(problem, room, bound)) return nullptr;
   std::unique_ptr<Problem> sample = sample_of(problem);
   if (sample == nullptr) return nullptr;
   const double ratio =
@@ -93,6 +92,12 @@ std::unique_ptr<Problem> alike_sample_of(const Problem& problem, const RankRoom&
 }
 
 }  // namespace
+
+bool is_even(const Problem& problem, const RankRoom& room, Nanoseconds bound) {
+  const auto mean = static_cast<Nanoseconds>(narrow_area(problem) / problem.num_ranks());
+  const Nanoseconds even = pipeline_bound_of(problem, room, mean);
+  return static_cast<double>(bound) <= static_cast<double>(even) * (1 + 2 * much);
+}
 
 Scout::Scout(const Problem& problem, const RankRoom& room, SlotHeights& heights, Tokens capacity,
              Nanoseconds bound, std::int64_t work, bool is_hasty)
@@ -120,10 +125,12 @@ std::optional<RoughCells> Scout::find_cells() {
       .guess = cells->found};
 }
 
-// The question itself if groups of that size do not divide a sample.
+bool Scout::can_try(std::int32_t size) const {
+  return ground_.num_ranks() % size == 0 && ground_.cheapest_price(size) >= 0;
+}
+
 const Problem& Scout::ground_for(std::int32_t size) const {
-  const bool is_in_sample = ground_.num_ranks() % size == 0 && ground_.cheapest_price(size) >= 0;
-  return is_in_sample ? ground_ : problem_;
+  return can_try(size) ? ground_ : problem_;
 }
 
 Nanoseconds Scout::least_time(std::int32_t size) const {

@@ -40,6 +40,9 @@ struct MixedRecipe {
   auto operator<=>(const MixedRecipe&) const = default;
 };
 
+// Whether no few items, such as a very long one, make the step longer than its work by itself would.
+[[nodiscard]] bool is_even(const Problem& problem, const RankRoom& room, Nanoseconds bound);
+
 // Tells roughly, and for a fraction of the work, what is worth being made properly: on a sample of
 // a large question. Times are comparable with each other, not with those of the whole.
 class Scout {
@@ -52,6 +55,9 @@ class Scout {
 
   // Otherwise it looks at the question itself.
   [[nodiscard]] bool has_sample() const { return sample_ != nullptr; }
+
+  // Whether what it looks at divides into groups of this size.
+  [[nodiscard]] bool can_try(std::int32_t size) const;
 
   // None if none are found. Ranks are equally fast and every item is a bundle.
   [[nodiscard]] std::optional<RoughCells> find_cells();
@@ -69,6 +75,7 @@ class Scout {
                                                     Nanoseconds limit);
 
  private:
+  // The question itself if a sample does not divide into groups of that size.
   [[nodiscard]] const Problem& ground_for(std::int32_t size) const;
   [[nodiscard]] std::int64_t rough_work() const;
   [[nodiscard]] std::vector<std::int32_t> slot_counts(std::int32_t size, Nanoseconds limit) const;

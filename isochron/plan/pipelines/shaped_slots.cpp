@@ -46,6 +46,7 @@ ShapedSlots::ShapedSlots(const Problem& problem, const RankRoom& room, SlotHeigh
       places_(problem),
       builder_(items_, places_),
       tight_(items_, places_, builder_),
+      all_(tight_.begin(items_.dearest(), 0)),
       share_(problem.options().pass == Pass::train ? 1 : problem.model().forward_share) {
   const ItemId dearest = items_.dearest().front();
   for (std::size_t place = 0; place < items_.num_places(); ++place) {
@@ -61,17 +62,26 @@ DraftSlots ShapedSlots::search(Nanoseconds bound, Nanoseconds most) {
   best_time_ = std::min(much_longer * least, static_cast<double>(most) * to_time);
   best_.clear();
   for (const std::int32_t count : slot_counts()) {
-    constexpr double worthwhile = 0.99;
-    if (!is_found(count, worthwhile * best_time_)) continue;
-    double low = least;
-    constexpr int num_halvings = 6;
-    constexpr double near = 1.004;
-    for (int i = 0; i < num_halvings && best_time_ > low * near; ++i) {
-      const double middle = (low + best_time_) / 2;
-      if (!is_found(count, middle)) low = middle;
-    }
+    if (is_found(count, best_time_)) shorten(count, least);
   }
   return std::move(best_);
+}
+
+// Looks for less time than the best, which has so many slots.
+void ShapedSlots::shorten(std::int32_t num_slots, double low) {
+  constexpr double near = 1.004;
+  constexpr int num_halvings = 6;
+  for (int i = 0; i < num_halvings && best_time_ > low * near; ++i) {
+    const double middle = (low + best_time_) / 2;
+    if (!is_found(num_slots, middle)) low = middle;
+  }
+}
+
+// Whether it is not known that ranks cannot do all in this time.
+bool ShapedSlots::has_room(std::int32_t num_slots, double time) const {
+  const SlotRange counted{.least = num_slots, .most = num_slots};
+  const double area = room_.area(time, static_cast<double>(longest_), counted);
+  return area * problem_.num_ranks() >= items_.total_area();
 }
 
 std::int32_t ShapedSlots::whole_blocks(double num_slots) const {
@@ -117,9 +127,7 @@ std::vector<double> ShapedSlots::heights_for(std::int32_t num_slots, double time
 
 // Keeps the slots if they take less than the best so far.
 bool ShapedSlots::is_found(std::int32_t num_slots, double time) {
-  const SlotRange counted{.least = num_slots, .most = num_slots};
-  const double area = room_.area(time, static_cast<double>(longest_), counted);
-  if (area * problem_.num_ranks() < items_.total_area()) return false;
+  if (!has_room(num_slots, time)) return false;
   const std::vector<double> heights = heights_for(num_slots, time);
   if (heights.empty()) return false;
   std::vector<std::size_t> order(heights.size());
@@ -131,7 +139,7 @@ bool ShapedSlots::is_found(std::int32_t num_slots, double time) {
     lengths.push_back(static_cast<Nanoseconds>(heights[slot] * time));
   }
   std::int64_t work = 0;
-  TightStart packed = tight_.of_lengths(items_.dearest(), lengths, {.grain = 0}, work);
+  TightStart packed = tight_.of_lengths(all_, lengths, {.grain = 0}, work);
   if (!packed.rest.empty()) return false;
   std::vector<PackedSlot> slots(heights.size());
   for (std::size_t i = 0; i < packed.slots.size(); ++i) {
@@ -141,10 +149,17 @@ bool ShapedSlots::is_found(std::int32_t num_slots, double time) {
   places_.settle(slots);
   std::vector<Nanoseconds> times = times_of(slots);
   times.resize(static_cast<std::size_t>(whole_blocks(static_cast<double>(slots.size()))), 0);
-  const double taken = time_of(times) * shape_.stages / share_;
+  const double to_room = shape_.stages / share_;
+  if (time_of(times) * to_room >= best_time_) return false;
+  // Ranks that idle take something from others, which may make a short slot longer.
+  DraftSlots draft = draft_of(slots, places_).slots;
+  equalize(problem_, whole_blocks(1), draft);
+  times.clear();
+  for (const auto& slot : draft) times.push_back(slot_time(problem_, slot));
+  const double taken = time_of(times) * to_room;
   if (taken >= best_time_) return false;
   best_time_ = taken;
-  best_ = draft_of(slots, places_).slots;
+  best_ = std::move(draft);
   return true;
 }
 
@@ -215,6 +230,7 @@ std::vector<PackedSlot> ShapedSlots::packed_ends(const std::vector<ItemId>& item
   const double sum = std::accumulate(heights.begin(), heights.end(), 0.0);
   double area = 0;
   for (const ItemId item : items) area += items_.least_area(item);
+  const TightSlots::State begun = tight_.begin(items, 0);
   constexpr double most_waste = 1.3;
   for (double waste = 1.01; waste < most_waste; waste *= 1.03) {
     std::vector<Nanoseconds> lengths;
@@ -223,7 +239,7 @@ std::vector<PackedSlot> ShapedSlots::packed_ends(const std::vector<ItemId>& item
       lengths.push_back(static_cast<Nanoseconds>(length) + items_.fixed(0));
     }
     std::int64_t work = 0;
-    TightStart packed = tight_.of_lengths(items, lengths, {}, work);
+    TightStart packed = tight_.of_lengths(begun, lengths, {}, work);
     if (packed.rest.empty()) return std::move(packed.slots);
   }
   return {};

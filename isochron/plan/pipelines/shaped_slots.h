@@ -20,8 +20,8 @@ class ShapedSlots {
   // `room` and `heights` are those of the question.
   ShapedSlots(const Problem& problem, const RankRoom& room, SlotHeights& heights);
 
-  // In the order in which they run, with empty ones behind them for whole blocks. None if none are
-  // found that take less than `most`; no step is shorter than `bound`.
+  // In the order in which they run, every rank in one group of each. None if none are found that
+  // take less than `most`; no step is shorter than `bound`.
   [[nodiscard]] DraftSlots search(Nanoseconds bound, Nanoseconds most);
 
   // The shortest of these slots become as many and as long as suits the ends of the pipeline; the
@@ -32,6 +32,8 @@ class ShapedSlots {
   [[nodiscard]] std::int32_t whole_blocks(double num_slots) const;
   [[nodiscard]] std::vector<std::int32_t> slot_counts() const;
   [[nodiscard]] std::vector<double> heights_for(std::int32_t num_slots, double time);
+  void shorten(std::int32_t num_slots, double low);
+  [[nodiscard]] bool has_room(std::int32_t num_slots, double time) const;
   [[nodiscard]] bool is_found(std::int32_t num_slots, double time);
   [[nodiscard]] std::vector<PackedSlot> packed_ends(const std::vector<ItemId>& items,
                                                     std::int32_t num_slots, std::size_t num_ends);
@@ -45,6 +47,7 @@ class ShapedSlots {
   SlotPlaces places_;
   SlotBuilder builder_;
   TightSlots tight_;
+  TightSlots::State all_;                 // items
   double share_;                          // of the pass
   Nanoseconds longest_ = max_total_cost;  // that the dearest item takes at least
   double best_time_ = 0;                  // as RankRoom counts it

@@ -26,6 +26,12 @@ std::int32_t SlotPool::next(std::int32_t position) const {
   return static_cast<std::int32_t>(word * 64) + std::countr_zero(bits);
 }
 
+std::int32_t SlotPool::last() const {
+  std::size_t word = words_.size() - 1;
+  while (words_[word] == 0) --word;
+  return static_cast<std::int32_t>(word * 64) + 63 - std::countl_zero(words_[word]);
+}
+
 std::int32_t SlotPool::first_within(std::size_t place, std::int32_t position, Nanoseconds time,
                                     Tokens tokens, std::int32_t seats) const {
   const Problem& problem = items_->problem();
@@ -34,8 +40,10 @@ std::int32_t SlotPool::first_within(std::size_t place, std::int32_t position, Na
     const SlotItems::Known& known = row[i];
     return known.cost <= time && known.tokens <= tokens;
   };
-  std::int32_t low = position;
-  auto high = static_cast<std::int32_t>(items_->dearest().size());
+  // Most of the dearest are taken, and often the first that is left fits, or not even the last.
+  std::int32_t low = next(position);
+  if (low == none || !fits(last())) return none;
+  std::int32_t high = fits(low) ? low : static_cast<std::int32_t>(items_->dearest().size());
   while (low < high) {
     const std::int32_t middle = low + (high - low) / 2;
     if (fits(middle)) {

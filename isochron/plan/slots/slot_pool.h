@@ -40,6 +40,8 @@ class SlotPool {
                                           std::int32_t seats) const;
 
  private:
+  [[nodiscard]] std::int32_t last() const;  // if there is any
+
   const SlotItems* items_;
   std::vector<std::uint64_t> words_;
 };

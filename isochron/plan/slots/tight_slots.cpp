@@ -97,22 +97,30 @@ std::vector<PackedSlot> TightSlots::finished(const TightStart& start, const Tigh
   return slots;
 }
 
-TightStart TightSlots::of_lengths(const std::vector<ItemId>& items,
-                                  std::span<const Nanoseconds> lengths, const TightRecipe& recipe,
-                                  std::int64_t& work) const {
-  State state = begin(items, recipe.base);
+TightStart TightSlots::of_lengths(State state, std::span<const Nanoseconds> lengths,
+                                  const TightRecipe& recipe, std::int64_t& work) const {
   TightStart result;
-  double left = 0;
-  for (const Nanoseconds length : lengths) left += static_cast<double>(length);
-  for (const Nanoseconds length : lengths) {
-    if (state.longest.empty() || state.area > left * problem_.num_ranks()) break;
-    Trial trial = try_slot(state, recipe, length, work);
-    left -= static_cast<double>(length);
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    if (state.longest.empty() || state.area > most_area(state, lengths.subspan(i))) break;
+    Trial trial = try_slot(state, recipe, lengths[i], work);
     remove(trial, recipe.base, state);
     result.slots.push_back(std::move(trial.slot));
   }
   result.rest = state.pool.left();
   return result;
+}
+
+// That slots of these lengths hold beside the fixed parts of their groups, if each is at least as
+// long as the longest item takes at its fastest.
+double TightSlots::most_area(const State& state, std::span<const Nanoseconds> lengths) const {
+  const ItemId item = state.pool.item(state.longest.front().position);
+  const std::size_t fastest = items_.smallest_within(0, 0, item);
+  const Nanoseconds longest = items_.cost(fastest, item) + items_.fixed(fastest);
+  double time = 0;
+  for (const Nanoseconds length : lengths) {
+    time += static_cast<double>(std::max(length, longest) - items_.fixed(0));
+  }
+  return time * problem_.num_ranks();
 }
 
 double TightSlots::share_of(const Trial& trial) const {

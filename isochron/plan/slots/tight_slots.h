@@ -32,7 +32,21 @@ struct TightStart {
 
 // Makes slots one by one. Refers to what it is made of.
 class TightSlots {
+ private:
+  struct Entry {  // an item on a group of some size
+    Nanoseconds time = 0;
+    std::size_t place = 0;
+    std::int32_t position = 0;
+  };
+
  public:
+  struct State {  // what is left to do
+    SlotPool pool;
+    std::vector<Entry> longest = {};  // the same items, longest first
+    std::int32_t num_wide = 0;        // items that need more than a cell
+    double area = 0;                  // of all of them
+  };
+
   TightSlots(const SlotItems& items, const SlotPlaces& places, const SlotBuilder& builder);
 
   // Slots for items, which stand dearest first. What it takes is taken off `work`.
@@ -46,36 +60,27 @@ class TightSlots {
   [[nodiscard]] std::vector<PackedSlot> finished(const TightStart& start, const TightRecipe& recipe,
                                                  std::int64_t& work) const;
 
+  // All of these items, which stand dearest first, in cells of the size at `base`.
+  [[nodiscard]] State begin(const std::vector<ItemId>& items, std::size_t base) const;
+
   // Slots of these lengths, none longer than the one before it, each with the longest item that is
   // left even if that takes longer. They end when nothing is left, or more than finds a place.
-  [[nodiscard]] TightStart of_lengths(const std::vector<ItemId>& items,
-                                      std::span<const Nanoseconds> lengths,
+  [[nodiscard]] TightStart of_lengths(State state, std::span<const Nanoseconds> lengths,
                                       const TightRecipe& recipe, std::int64_t& work) const;
 
  private:
-  struct Entry {  // an item on a group of some size
-    Nanoseconds time = 0;
-    std::size_t place = 0;
-    std::int32_t position = 0;
-  };
-  struct State {  // what is left to do
-    SlotPool pool;
-    std::vector<Entry> longest = {};  // the same items, longest first
-    std::int32_t num_wide = 0;        // items that need more than a cell
-    double area = 0;                  // of all of them
-  };
   struct Trial {
     PackedSlot slot = {};
     double useful = 0;  // areas of its items
   };
 
-  State begin(const std::vector<ItemId>& items, std::size_t base) const;
   bool needs_more(std::size_t base, ItemId item) const;
   void remove(const Trial& trial, std::size_t base, State& state) const;
   Trial next_slot(const State& state, const TightRecipe& recipe, std::int64_t& work) const;
   Trial fullest_slot(const State& state, const TightRecipe& recipe, std::int64_t& work) const;
   Trial foreseen_slot(const State& state, const TightRecipe& recipe, std::int64_t& work) const;
   double waste_ahead(State state, const TightRecipe& recipe, double most, std::int64_t& work) const;
+  double most_area(const State& state, std::span<const Nanoseconds> lengths) const;
   double share_of(const Trial& trial) const;
   double waste_of(const Trial& trial) const;
   std::vector<Nanoseconds> own_lengths(const State& state, const TightRecipe& recipe) const;
