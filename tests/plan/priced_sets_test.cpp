@@ -9,6 +9,7 @@
 
 #include "isochron/core/random.h"
 #include "isochron/plan/bounds/bounds.h"
+#include "isochron/plan/bundles/block_levels.h"
 #include "isochron/plan/bundles/bundle_partition.h"
 #include "isochron/plan/bundles/rank_bound.h"
 #include "isochron/plan/bundles/soft_prices.h"
@@ -226,6 +227,32 @@ TEST(RankBoundFromPrices, NoStepIsShorter) {
   if (!is_sampled) {
     EXPECT_GT(num_raised, 100);
   }
+}
+
+// Pairs of 4 answers need two micro-batches where one holds 6 of them.
+TEST(BlockLevels, MicrobatchesAreFilledByTokensAndSequences) {
+  Drawn drawn = many_prompts(0, 64);
+  const auto fills_one = [&] {
+    drawn.options = resolved(drawn.options, drawn.topology);
+    const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+    return fills_one_microbatch(BundleTable(problem), 64);
+  };
+  EXPECT_TRUE(fills_one());
+  drawn.options.max_sequences = 6;
+  EXPECT_FALSE(fills_one());
+  drawn.options.max_sequences = 20;
+  EXPECT_TRUE(fills_one());
+  drawn.topology.capacity = 250'000;
+  EXPECT_FALSE(fills_one());
+}
+
+TEST(BlockLevels, WideGroupsAreCheapWithLittleTraffic) {
+  const Drawn drawn = many_prompts(0, 64);
+  const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+  const BundleTable table(problem);
+  EXPECT_TRUE(is_cheap(table, 1, 1.06));
+  EXPECT_FALSE(is_cheap(table, 1, 1.01));
+  EXPECT_EQ(level_of_blocks(table, 64), 1);
 }
 
 // With more bundles than have their bound raised after the search: it comes with the step.

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "isochron/core/random.h"
+#include "isochron/plan/bundles/block_levels.h"
 #include "isochron/plan/bundles/even_blocks.h"
 #include "isochron/plan/bundles/filled_steps.h"
 #include "isochron/plan/bundles/priced_sets.h"
@@ -31,18 +32,6 @@
 namespace isochron {
 
 namespace {
-
-// Whether groups of this level take hardly more area than those of the level below, in parts.
-bool is_cheap(const BundleTable& table, std::int32_t level, double little) {
-  double area = 0;
-  double below = 0;
-  for (BundleId bundle = 0; bundle < table.num_bundles(); ++bundle) {
-    if (!table.fits(level, bundle) || !table.fits(level - 1, bundle)) continue;
-    area += static_cast<double>(table.time(level, bundle)) * table.size(level);
-    below += static_cast<double>(table.time(level - 1, bundle)) * table.size(level - 1);
-  }
-  return area < little * below;
-}
 
 class PartitionSearch {
  public:
@@ -204,8 +193,12 @@ class PartitionSearch {
   bool try_priced_sets(const TightQuestion& question, std::int64_t num_trials) {
     constexpr std::int32_t fewest = 161;  // of less than these the bound is found after the search
     constexpr std::int32_t most = 1024;
-    if (table_.num_bundles() < fewest || table_.num_bundles() > most) return false;
-    if (!is_cheap(table_, level_, 1.06)) return false;  // wide groups are no way out
+    constexpr std::int64_t enough = 40;  // trials for a bundle
+    const std::int32_t count = table_.num_bundles();
+    if (count < fewest || count > most || num_trials < enough * count) return false;
+    // Wide groups are a way out, and a rank has one micro-batch.
+    if (!is_cheap(table_, level_, 1.06) || !fills_one_microbatch(table_, problem_.num_ranks()))
+      return false;
     const SoftPrices prices = find_soft_prices(table_, problem_.num_ranks(), bound_);
     if (prices.time <= bound_) return false;
     const auto sets = find_priced_sets(table_, question, wide_.before, prices, num_trials, random_);
@@ -442,28 +435,12 @@ class PartitionSearch {
   double heat_ = 0;
 };
 
-// The size of blocks that have two to four bundles each; of one rank if more than two are on it,
-// for pairs are hardly ever even. Of several sizes the largest, unless its groups are dear: its
-// blocks have more to choose from. -1: there is none.
-std::int32_t level_of_blocks(const Problem& problem, const BundleTable& table) {
-  const double a_rank = static_cast<double>(table.num_bundles()) / problem.num_ranks();
-  std::int32_t best = -1;
-  for (std::int32_t level = 0; level < table.num_levels(); ++level) {
-    const double a_block = a_rank * table.size(level);
-    const bool is_many = level > 0 ? a_block >= 1.5 : a_block > 2;
-    if (!is_many || a_block > 4 || !has_halves(table, level)) continue;
-    if (best >= 0 && !is_cheap(table, level, 1.12)) break;
-    best = level;
-  }
-  return best;
-}
-
 }  // namespace
 
 std::optional<Draft> search_partition(const Problem& problem, Nanoseconds bound,
                                       std::int64_t num_trials, BlockPacker::Ranks ranks) {
   const BundleTable table(problem);
-  const std::int32_t level = level_of_blocks(problem, table);
+  const std::int32_t level = level_of_blocks(table, problem.num_ranks());
   if (level < 0) return std::nullopt;
   return PartitionSearch(problem, table, level, ranks).run(bound, num_trials);
 }
