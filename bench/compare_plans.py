@@ -157,7 +157,8 @@ def kept_groups(bench, folder):
                 )
     bench.table(
         "Prompt groups kept on ranks in other modes",
-        "The same batches. The bound of any size does not see which groups share ranks. Target: 1 % of the step.",
+        "The same batches. The bound of any size sees which prompts share ranks where ranks have at "
+        "most one each. Target: 1 % of the step.",
         "mode", "target",
     )
     modes = [

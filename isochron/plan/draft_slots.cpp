@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
-#include <set>
-#include <tuple>
+#include <utility>
 
 #include "isochron/plan/idle_cells.h"
 #include "isochron/simulate/chunk_cost.h"
@@ -12,6 +12,56 @@
 namespace isochron {
 
 namespace {
+
+// An item that may leave its group.
+struct Offer {
+  Nanoseconds cost = 0;
+  ItemId item = 0;
+  std::size_t slot = 0;
+  std::size_t group = 0;
+};
+
+// Each is taken once.
+class Offers {
+ public:
+  explicit Offers(std::vector<Offer> offers) : sorted_(std::move(offers)) {
+    std::sort(sorted_.begin(), sorted_.end(), [](const Offer& a, const Offer& b) {
+      return std::pair(a.cost, a.item) < std::pair(b.cost, b.item);
+    });
+    last_left_.resize(sorted_.size() + 1);
+    std::iota(last_left_.begin(), last_left_.end(), std::size_t{0});
+  }
+
+  // The dearest that costs at most `limit`, else the cheapest; none if all are taken.
+  std::optional<Offer> take(Nanoseconds limit) {
+    const auto end =
+        std::partition_point(sorted_.begin(), sorted_.end(),
+                             [&](const Offer& offer) { return offer.cost <= limit; }) -
+        sorted_.begin();
+    std::size_t found = last_left(static_cast<std::size_t>(end));
+    if (found == 0) {
+      while (cheapest_ <= sorted_.size() && last_left_[cheapest_] != cheapest_) ++cheapest_;
+      if (cheapest_ > sorted_.size()) return std::nullopt;
+      found = cheapest_;
+    }
+    last_left_[found] = found - 1;
+    return sorted_[found - 1];
+  }
+
+ private:
+  // How many of the first `count` there are up to the last one that is left.
+  std::size_t last_left(std::size_t count) {
+    while (last_left_[count] != count) {
+      last_left_[count] = last_left_[last_left_[count]];
+      count = last_left_[count];
+    }
+    return count;
+  }
+
+  std::vector<Offer> sorted_;
+  std::vector<std::size_t> last_left_;  // of so many: as many, or fewer if the last one is taken
+  std::size_t cheapest_ = 1;            // fewer than that have none that is left
+};
 
 // Items that may leave a micro-batch which holds several, by what they cost on a cell. Those of a
 // cell, and all of them, are listed when they are asked for.
@@ -46,51 +96,42 @@ class Movable {
   }
 
  private:
-  using Offer = std::tuple<Nanoseconds, ItemId, std::size_t, std::size_t>;  // .., slot, group
-  using Offers = std::set<Offer>;
-
   std::optional<ItemId> take(Offers& offers, Nanoseconds limit) {
-    while (!offers.empty()) {
-      auto best = offers.upper_bound({limit, problem_.num_items(), 0, 0});
-      if (best != offers.begin()) --best;
-      const auto [cost, item, s, g] = *best;
-      offers.erase(best);
-      std::vector<ItemId>& items = slots_[s][g].items;
-      const auto place = std::find(items.begin(), items.end(), item);
+    while (const auto best = offers.take(limit)) {
+      std::vector<ItemId>& items = slots_[best->slot][best->group].items;
+      const auto place = std::find(items.begin(), items.end(), best->item);
       if (items.size() < 2 || place == items.end()) continue;
       items.erase(place);
-      return item;
+      return best->item;
     }
     return std::nullopt;
   }
 
-  void offer(std::size_t s, std::size_t g, Offers& offers) const {
+  void offer(std::size_t s, std::size_t g, std::vector<Offer>& offers) const {
     const std::int32_t size = problem_.sizes().front();
     for (const ItemId item : slots_[s][g].items) {
       if (!problem_.item_fits(size, item)) continue;
-      offers.emplace(problem_.item_cost(problem_.cheapest_price(size), item), item, s, g);
+      offers.push_back({problem_.item_cost(problem_.cheapest_price(size), item), item, s, g});
     }
   }
 
   Offers& offers_of(std::int64_t first) {
-    const auto [own, is_new] = of_cell_.try_emplace(first);
-    if (is_new) {
-      for (const auto& [s, g] : groups_at_[static_cast<std::size_t>(first)]) {
-        offer(s, g, own->second);
-      }
-    }
-    return own->second;
+    const auto found = of_cell_.find(first);
+    if (found != of_cell_.end()) return found->second;
+    std::vector<Offer> own;
+    for (const auto& [s, g] : groups_at_[static_cast<std::size_t>(first)]) offer(s, g, own);
+    return of_cell_.emplace(first, Offers(std::move(own))).first->second;
   }
 
   Offers& all_offers() {
     if (all_) return *all_;
-    all_.emplace();
+    std::vector<Offer> all;
     for (std::size_t s = 0; s < slots_.size(); ++s) {
       for (std::size_t g = 0; g < slots_[s].size(); ++g) {
-        if (slots_[s][g].items.size() > 1) offer(s, g, *all_);
+        if (slots_[s][g].items.size() > 1) offer(s, g, all);
       }
     }
-    return *all_;
+    return all_.emplace(std::move(all));
   }
 
   const Problem& problem_;

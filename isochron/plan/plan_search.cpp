@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "isochron/plan/anneal.h"
@@ -12,7 +13,9 @@
 #include "isochron/plan/bundles/bundle_bound.h"
 #include "isochron/plan/bundles/bundle_partition.h"
 #include "isochron/plan/bundles/bundle_search.h"
+#include "isochron/plan/bundles/group_choice_bound.h"
 #include "isochron/plan/bundles/kept_slots.h"
+#include "isochron/plan/bundles/side_by_side.h"
 #include "isochron/plan/equal_search.h"
 #include "isochron/plan/exact.h"
 #include "isochron/plan/full_slots.h"
@@ -82,15 +85,35 @@ Draft search_free_step(const Problem& problem, Nanoseconds bound, std::int64_t e
 }
 
 // Whoever else ranks wait for, bundles that keep their ranks take at least as long as if they
-// waited for the members of their groups only. Before a search, and after it, when a time is known.
+// waited for the members of their groups only. Before a search.
 Nanoseconds kept_bound(const Problem& problem, Nanoseconds low) {
   if (problem.options().keep_groups != KeepGroups::rank) return low;
   low = std::max(low, step_bound(problem));
   const auto exact = find_exact_step(problem);
   return exact ? std::max(low, exact->bound) : block_bound(problem, low);
 }
-Nanoseconds kept_bound(const Problem& problem, Nanoseconds low, Nanoseconds time) {
-  return has_nested_bundles(problem) ? bundle_bound(problem, low, time) : low;
+
+// By which bundles can share ranks, after a search, when a time is known.
+Nanoseconds shared_bound(const Problem& problem, Nanoseconds low, Nanoseconds time) {
+  if (has_nested_bundles(problem)) return bundle_bound(problem, low, time);
+  // Ranks that have more than a bundle each leave small holes, which take long to see.
+  constexpr std::size_t few = 2048;
+  const std::size_t num_choices =
+      static_cast<std::size_t>(problem.num_bundles()) * problem.sizes().size();
+  if (problem.num_bundles() > problem.num_ranks() || num_choices > few) return low;
+  return problem.has_speeds() ? low : group_choice_bound(problem, low, time);
+}
+
+// Bundles that have ranks of their own, where that takes less than `limit`: few that keep theirs,
+// on groups of any size.
+std::optional<DraftSlots> slots_side_by_side(const Problem& problem, Nanoseconds limit) {
+  const bool is_kept = problem.options().keep_groups == KeepGroups::rank;
+  constexpr std::int32_t few = 32;
+  if (!is_kept || problem.is_aligned() || problem.has_speeds()) return std::nullopt;
+  if (problem.num_bundles() > std::min(few, problem.num_ranks())) return std::nullopt;
+  const auto found = find_side_by_side(problem, limit);
+  if (!found) return std::nullopt;
+  return slots_of(problem, *found);
 }
 
 // A bound on steps with equal counts, before a search.
@@ -208,6 +231,7 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanosecon
     consider(search_aligned(plan, *aligned, problem.has_speeds() ? slot_bound(*aligned) : bound,
                             effort));
   }
+  if (auto found = slots_side_by_side(problem, least)) consider(*std::move(found));
   if (is_kept || problem.has_speeds()) {
     consider(search_kept_slots(problem, bound, effort));  // every rank has its own pace, or its own
   }
@@ -307,7 +331,7 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
     bound = kept_bound(problem, slot_bound(problem));
     if (!options.effort) effort = std::min(effort, effort_of_step(problem, bound));
     DraftSlots slots = search_synced(plan, problem, bound, effort);
-    bound = kept_bound(problem, bound, slots_time(problem, slots));
+    bound = shared_bound(problem, bound, slots_time(problem, slots));
     return slots;
   }
   if (options.counts == Counts::free) {
@@ -317,10 +341,13 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
       return slots_of(problem, exact->draft);
     }
     bound = exact ? std::max(step_bound(problem), exact->bound) : free_step_bound(problem);
-    const Draft found = search_free_step(problem, bound, effort);
-    bound = kept_bound(problem, std::max(bound, found.bound), found.time);
-    const bool is_exact_better = exact && exact->draft.time < found.time;
-    return slots_of(problem, is_exact_better ? exact->draft : found);
+    Draft found = search_free_step(problem, bound, effort);
+    bound = std::max(bound, found.bound);
+    if (exact && exact->draft.time < found.time) found = exact->draft;
+    auto apart = slots_side_by_side(problem, found.time);
+    DraftSlots slots = apart ? *std::move(apart) : slots_of(problem, found);
+    bound = shared_bound(problem, bound, step_time(problem, slots));
+    return slots;
   }
   bound = least_equal_step(problem);
   DraftSlots slots = search_equal_step(problem, bound, effort);
@@ -334,7 +361,11 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
     nested = second_look(same, *aligned, std::move(nested), aim, effort, search_polished);
     slots = earlier_of(problem, std::move(slots), std::move(nested));
   }
-  bound = kept_bound(problem, bound, step_time(problem, slots));
+  if (auto apart = slots_side_by_side(problem, step_time(problem, slots))) {
+    equalize(problem, 1, *apart);
+    slots = earlier_of(problem, std::move(slots), *std::move(apart));
+  }
+  bound = shared_bound(problem, bound, step_time(problem, slots));
   return slots;
 }
 

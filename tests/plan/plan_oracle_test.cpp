@@ -192,6 +192,12 @@ TEST(PlanOracle, KeptGroups) {
   }
 }
 
+TEST(PlanOracle, KeptGroupsOfAnySize) {
+  QuestionShape shape{.most_ranks = 5, .options = {.context = any}, .has_groups = true};
+  shape.options.keep_groups = KeepGroups::rank;
+  expect_near_the_best_with("keep rank, any", shape, restricted, 100);
+}
+
 TEST(PlanOracle, ExtraCostsAndSlowRanks) {
   expect_near_the_best_with("extra costs",
                             {.options = {.context = aligned}, .has_extra_costs = true});

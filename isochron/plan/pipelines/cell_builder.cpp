@@ -11,6 +11,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "isochron/simulate/chunk_cost.h"
 
@@ -321,8 +322,11 @@ void CellBuilder::count_slot(const Table& table, std::size_t slot, double cost) 
   PassCost pass =
       split_cost(static_cast<Nanoseconds>(table.fixed + cost), problem_.model().forward_share);
   if (problem_.options().pass == Pass::forward) pass.backward = 0;
-  slot_costs_[slot].forward = std::max(slot_costs_[slot].forward, pass.forward);
-  slot_costs_[slot].backward = std::max(slot_costs_[slot].backward, pass.backward);
+  PassCost& slowest = slot_costs_[slot];
+  if (pass.forward <= slowest.forward && pass.backward <= slowest.backward) return;
+  slowest.forward = std::max(slowest.forward, pass.forward);
+  slowest.backward = std::max(slowest.backward, pass.backward);
+  is_line_slower_ = true;
 }
 
 // Of what the line holds so far, as RankRoom counts it.
@@ -346,6 +350,7 @@ bool CellBuilder::builds_cells(std::int32_t num_slots, double time) {
   built_.cells.clear();
   built_.placed.clear();
   num_lines_ = 0;
+  is_line_slower_ = false;
   time_ = 0;
   slot_costs_.assign(static_cast<std::size_t>(num_slots), {});
   built_.num_slots = slot_costs_.size();
@@ -371,7 +376,7 @@ bool CellBuilder::builds_cells(std::int32_t num_slots, double time) {
     } else {
       add_cell(*table, first, heights, none, time);
     }
-    time_ = std::max(time_, line_time());
+    if (std::exchange(is_line_slower_, false)) time_ = std::max(time_, line_time());
     if (next_left(0) == lead || time_ > much * time) return false;
     first += table->size;
     // No rank does more, however the rest is put.

@@ -105,6 +105,7 @@ class CellBuilder {
   std::map<PriceId, Table> tables_;
   std::optional<PipelineTime> pipeline_;  // of as many slots as were asked for last
   std::vector<PassCost> slot_costs_;      // slowest of the line, so far
+  bool is_line_slower_ = false;           // than when its time was found last
   Layout built_;
   Layout kept_;
   std::size_t num_lines_ = 0;

@@ -18,8 +18,9 @@ namespace {
 constexpr std::int32_t max_slots = 128;
 
 // Numbers of slots, the likely ones first. About as good with fewer is better: every slot has to
-// hold something.
-std::vector<std::int32_t> slot_counts(const Problem& problem, const PipelineBubble& bubble) {
+// hold something, and those beside a long one are long too.
+std::vector<std::int32_t> slot_counts(const Problem& problem, const PipelineBubble& bubble,
+                                      CellCare care) {
   double area = 0;
   for (ItemId item = 0; item < problem.num_items(); ++item) {
     const std::int32_t size = problem.sizes()[problem.smallest_place(item)];
@@ -30,13 +31,14 @@ std::vector<std::int32_t> slot_counts(const Problem& problem, const PipelineBubb
   const std::int32_t most = std::max(multiple, std::min(max_slots, problem.num_items()));
   std::vector<std::int32_t> counts;
   std::vector<double> times;
+  const std::int32_t part = care == CellCare::fine ? 6 : 3;
   for (std::int32_t count = multiple; count <= most;
-       count += std::max(multiple, count / 6 / multiple * multiple)) {
+       count += std::max(multiple, count / part / multiple * multiple)) {
     counts.push_back(count);
     const double fixed = static_cast<double>(count) * static_cast<double>(problem.microbatch());
     times.push_back((area / problem.num_ranks() + fixed) * (1 + bubble.share(count)));
   }
-  constexpr double about = 1.015;
+  const double about = care == CellCare::fine ? 1.015 : 1.1;
   const double limit = *std::min_element(times.begin(), times.end()) * about;
   const auto likely =
       std::find_if(times.begin(), times.end(), [&](double time) { return time <= limit; }) -
@@ -56,16 +58,18 @@ std::vector<std::int32_t> slot_counts(const Problem& problem, const PipelineBubb
 
 std::optional<FoundCells> search_cells(const Problem& problem, const RankRoom& room,
                                        SlotHeights& heights, Tokens capacity, Nanoseconds bound,
-                                       const std::optional<CellGuess>& guess) {
+                                       const std::optional<CellGuess>& guess, CellCare care) {
   const double share = problem.options().pass == Pass::train ? 1 : problem.model().forward_share;
   const double least =
       std::max(1.0, static_cast<double>(bound)) * problem.topology().pipeline.stages / share;
   CellBuilder builder(problem, capacity, room, heights);
   std::optional<CellGuess> best;
   const std::vector<std::int32_t> counts =
-      guess ? std::vector{guess->num_slots} : slot_counts(problem, room.bubble());
+      guess ? std::vector{guess->num_slots} : slot_counts(problem, room.bubble(), care);
   int num_idle = 0;
+  std::int32_t too_many = max_slots + 1;
   for (const std::int32_t count : counts) {
+    if (count > too_many) continue;
     double low = least;
     double high = guess ? std::max(least, guess->time) : least;
     // Becomes one of them.
@@ -86,19 +90,21 @@ std::optional<FoundCells> search_cells(const Problem& problem, const RankRoom& r
       constexpr double much_longer = 4;
       const double most = guess ? 1.03 : 1.15;
       while (!is_found(high) && high < much_longer * least) {
-        high *= std::clamp(1 + builder.part_left(), 1.01, most);
+        const double least_step = care == CellCare::fine ? 1.01 : 1.03;
+        high *= std::clamp(1 + builder.part_left(), least_step, most);
       }
       if (!best) continue;
     } else {
       constexpr double worthwhile = 0.995;
       constexpr int max_idle = 5;
       if (!is_found(best->time * worthwhile)) {
+        if (care == CellCare::coarse && count > best->num_slots) too_many = count;
         if (++num_idle == max_idle) break;
         continue;
       }
     }
     num_idle = 0;
-    constexpr int num_halvings = 5;
+    const int num_halvings = care == CellCare::fine ? 5 : 3;
     constexpr double near = 1.002;
     for (int i = 0; i < num_halvings && high > low * near; ++i) {
       static_cast<void>(is_found((low + high) / 2));

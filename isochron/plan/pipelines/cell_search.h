@@ -21,6 +21,9 @@ struct FoundCells {
   CellGuess found;
 };
 
+// Coarse: of fewer numbers of slots, and their times less closely.
+enum class CellCare { coarse, fine };
+
 // Cells of several sizes that are done early, where ranks are equally fast and every item is a
 // bundle. Only micro-batches of one item hold more than `capacity` tokens a rank; no step is
 // shorter than `bound`; `room` and `heights` are those of the question. With a guess they have that
@@ -28,6 +31,7 @@ struct FoundCells {
 [[nodiscard]] std::optional<FoundCells> search_cells(const Problem& problem, const RankRoom& room,
                                                      SlotHeights& heights, Tokens capacity,
                                                      Nanoseconds bound,
-                                                     const std::optional<CellGuess>& guess = {});
+                                                     const std::optional<CellGuess>& guess = {},
+                                                     CellCare care = CellCare::fine);
 
 }  // namespace isochron

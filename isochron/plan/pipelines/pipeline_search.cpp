@@ -142,7 +142,9 @@ class PipelineSearch {
     const bool are_better = is_hasty_ && !is_trained() && best_rough_ < max_total_cost &&
                             !holds_all(problem_, problem_.sizes().front());
     const std::vector<GridRecipe> grids =
-        has_start_ || are_better ? std::vector<GridRecipe>{} : find_grids(scout);
+        has_start_ || are_better || (is_paced() && is_hardly_worth() && !best_.empty())
+            ? std::vector<GridRecipe>{}
+            : find_grids(scout);
     if (cells && is_near(cells->time)) consider_cells(cells->guess);
     consider_grids(grids);
     if (!is_fixed_) consider_mixed(scout);
@@ -159,7 +161,7 @@ class PipelineSearch {
                             problem_.num_ranks() >= many &&
                             problem_.options().keep_groups != KeepGroups::rank &&
                             is_even(problem_, room_, bound_);
-    return are_likely && consider_shaped(std::min(best_time(), good_time()));
+    return are_likely && consider_shaped(std::min(best_time(), good_time()), true);
   }
 
   // A rough time that may become the best when the plan is made properly, the more likely the
@@ -167,12 +169,14 @@ class PipelineSearch {
   bool is_near(Nanoseconds time) const {
     double part = is_paced() ? 8 : 32;
     if (is_hasty_ && (is_paced() ? !has_sample_ : shape_.virtual_ == 1)) part *= 4;
-    if (is_straight()) part = std::max(part, 12 / looks_worth_);
+    if (!is_paced()) part = std::max(part, (is_straight() ? 12 : 8) / looks_worth_);
     return static_cast<double>(time - best_rough_) * part <= static_cast<double>(best_rough_);
   }
   // Slots of groups of several sizes help where some items are too long for anything else.
   Nanoseconds good_time() const { return bound_ + bound_ / 8; }
   bool is_good(Nanoseconds time) const { return time <= good_time(); }
+  // In a step as short as that little is worth a look.
+  bool is_hardly_worth() const { return looks_worth_ < 0.12; }
   bool is_paced() const { return problem_.options().sync == Sync::microbatch; }
   bool is_straight() const { return !is_paced() && shape_.virtual_ == 1; }
   bool is_trained() const { return problem_.options().pass == Pass::train; }
@@ -193,7 +197,9 @@ class PipelineSearch {
   }
 
   void consider_cells(const std::optional<CellGuess>& guess) {
-    auto cells = search_cells(problem_, room_, heights_, capacity_, bound_, guess);
+    // Where all ranks wait for each other, few of many numbers of slots are about as good.
+    const CellCare care = is_paced() && is_hardly_worth() ? CellCare::coarse : CellCare::fine;
+    auto cells = search_cells(problem_, room_, heights_, capacity_, bound_, guess, care);
     if (!cells && guess) cells = search_cells(problem_, room_, heights_, capacity_, bound_);
     if (!cells) return;
     Grid grid = improved_grid(problem_, std::move(cells->draft),
@@ -298,10 +304,10 @@ class PipelineSearch {
       }
       return;
     }
-    // Seldom worth a look in a step as short as that.
-    constexpr double hardly = 0.12;
-    if (looks_worth_ < hardly && is_straight() && !best_.empty()) return;
-    if (may_be_shaped() && consider_shaped(best_time())) return;
+    const bool is_hurried = is_hardly_worth() && !best_.empty();
+    if (is_hurried && is_straight()) return;
+    if (may_be_shaped() && consider_shaped(best_time(), false)) return;
+    if (is_hurried) return;
     // A rough time that is too long to become the best when the slots are made properly.
     const bool is_enough = has_sample_ || (is_trained() && (is_straight() || are_all_short_));
     if (is_hasty_ && is_enough && is_good(best_rough_)) return;
@@ -330,10 +336,10 @@ class PipelineSearch {
 
   // Slots as long as suits the pipeline, if they take less than `most`, and, where the step is worth
   // it, such that waste least. Whether other slots of several sizes are not needed.
-  bool consider_shaped(Nanoseconds most) {
+  bool consider_shaped(Nanoseconds most, bool is_even) {
     ShapedSlots shaped(problem_, room_, heights_);
     const Nanoseconds before = best_time();
-    consider_found(shaped.search(bound_, most));
+    consider_found(shaped.search(bound_, most, is_even));
     const bool is_much_better = before - best_time() > before / 100;
     constexpr double to_pack = 2.5;
     if (looks_worth_ < to_pack) return is_much_better && is_hasty_;

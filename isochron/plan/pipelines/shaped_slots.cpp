@@ -55,26 +55,47 @@ ShapedSlots::ShapedSlots(const Problem& problem, const RankRoom& room, SlotHeigh
   }
 }
 
-DraftSlots ShapedSlots::search(Nanoseconds bound, Nanoseconds most) {
+DraftSlots ShapedSlots::search(Nanoseconds bound, Nanoseconds most, bool is_even) {
   const double to_time = shape_.stages / share_;
   const double least = static_cast<double>(std::max<Nanoseconds>(1, bound)) * to_time;
   constexpr double much_longer = 4;
   best_time_ = std::min(much_longer * least, static_cast<double>(most) * to_time);
   best_.clear();
-  for (const std::int32_t count : slot_counts()) {
-    if (is_found(count, best_time_)) shorten(count, least);
+  const std::vector<std::int32_t> counts = slot_counts();
+  const auto last = static_cast<std::ptrdiff_t>(counts.size()) - 1;
+  if (!is_even) {
+    for (const std::int32_t count : counts) static_cast<void>(is_better(count, least));
+    return std::move(best_);
+  }
+  // Away from a likely number to both sides, as long as that gets better or is far from the bound.
+  constexpr double close = 1.03;
+  constexpr double likely = 1.09;
+  constexpr double far = 1.08;
+  const auto goes_on = [&](std::ptrdiff_t place) {
+    return is_better(counts[static_cast<std::size_t>(place)], close * least) ||
+           best_time_ > far * least;
+  };
+  std::ptrdiff_t first = std::min<std::ptrdiff_t>(3, last);
+  std::ptrdiff_t end = first + 1;
+  static_cast<void>(is_found(counts[static_cast<std::size_t>(first)], likely * least));
+  static_cast<void>(goes_on(first));
+  for (bool is_up = true, is_down = true; is_up || is_down;) {
+    is_up = is_up && first > 0 && goes_on(--first);
+    is_down = is_down && end <= last && goes_on(end++);
   }
   return std::move(best_);
 }
 
-// Looks for less time than the best, which has so many slots.
-void ShapedSlots::shorten(std::int32_t num_slots, double low) {
+// Looks for less time than that of the best, and at least `low`, in so many slots.
+bool ShapedSlots::is_better(std::int32_t num_slots, double low) {
+  if (!is_found(num_slots, best_time_)) return false;
   constexpr double near = 1.004;
   constexpr int num_halvings = 6;
   for (int i = 0; i < num_halvings && best_time_ > low * near; ++i) {
     const double middle = (low + best_time_) / 2;
     if (!is_found(num_slots, middle)) low = middle;
   }
+  return true;
 }
 
 // Whether it is not known that ranks cannot do all in this time.

@@ -22,7 +22,7 @@ class ShapedSlots {
 
   // In the order in which they run, every rank in one group of each. None if none are found that
   // take less than `most`; no step is shorter than `bound`.
-  [[nodiscard]] DraftSlots search(Nanoseconds bound, Nanoseconds most);
+  [[nodiscard]] DraftSlots search(Nanoseconds bound, Nanoseconds most, bool is_even);
 
   // The shortest of these slots become as many and as long as suits the ends of the pipeline; the
   // others stay. In no order; empty if that is not found.
@@ -32,7 +32,7 @@ class ShapedSlots {
   [[nodiscard]] std::int32_t whole_blocks(double num_slots) const;
   [[nodiscard]] std::vector<std::int32_t> slot_counts() const;
   [[nodiscard]] std::vector<double> heights_for(std::int32_t num_slots, double time);
-  void shorten(std::int32_t num_slots, double low);
+  [[nodiscard]] bool is_better(std::int32_t num_slots, double low);
   [[nodiscard]] bool has_room(std::int32_t num_slots, double time) const;
   [[nodiscard]] bool is_found(std::int32_t num_slots, double time);
   [[nodiscard]] std::vector<PackedSlot> packed_ends(const std::vector<ItemId>& items,

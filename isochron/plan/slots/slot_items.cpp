@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <utility>
+
+#include "isochron/core/radix_sort.h"
 
 namespace isochron {
 
@@ -21,17 +22,13 @@ SlotItems::SlotItems(const Problem& problem, std::int32_t block)
   known_.resize(sizes.size());
   smallest_.resize(count);
   least_area_.resize(count);
-  dearest_.resize(count);
   position_.resize(count);
-  std::vector<Nanoseconds> costs(count);  // on the smallest groups of all
+  std::vector<std::uint64_t> cheapness(count);  // on the smallest groups of all
   for (std::size_t i = 0; i < count; ++i) {
-    costs[i] = problem.cost(prices_.front(), static_cast<ItemId>(i));
+    const Nanoseconds cost = problem.cost(prices_.front(), static_cast<ItemId>(i));
+    cheapness[i] = ~static_cast<std::uint64_t>(cost);
   }
-  std::iota(dearest_.begin(), dearest_.end(), 0);
-  std::sort(dearest_.begin(), dearest_.end(), [&](ItemId a, ItemId b) {
-    return std::pair(-costs[static_cast<std::size_t>(a)], a) <
-           std::pair(-costs[static_cast<std::size_t>(b)], b);
-  });
+  dearest_ = ascending_positions(std::move(cheapness));
   for (std::size_t i = 0; i < count; ++i) {
     position_[static_cast<std::size_t>(dearest_[i])] = static_cast<std::int32_t>(i);
   }

@@ -31,6 +31,7 @@ TightSlots::State TightSlots::begin(const std::vector<ItemId>& items, std::size_
     state.longest.push_back(
         {items_.cost(place, item) + items_.fixed(place), place, items_.position(item)});
     state.num_wide += needs_more(base, item) ? 1 : 0;
+    state.num_wider += place > base ? 1 : 0;
     state.area += items_.least_area(item);
   }
   std::stable_sort(state.longest.begin(), state.longest.end(),
@@ -48,6 +49,7 @@ void TightSlots::remove(const Trial& trial, std::size_t base, State& state) cons
     for (const ItemId item : group.items) {
       state.pool.take(items_.position(item));
       state.num_wide -= needs_more(base, item) ? 1 : 0;
+      state.num_wider -= items_.smallest_from(base, item) > base ? 1 : 0;
     }
   }
   state.area -= trial.useful;
@@ -283,22 +285,32 @@ TightSlots::Trial TightSlots::try_slot(const State& state, const TightRecipe& re
                            [&](const Entry& entry) { return entry.time > length; }) -
       state.longest.begin());
   const std::vector<Entry> longer = widened(state, base, length, end);
+  std::int32_t num_wider = state.num_wider;  // at or behind i
+  for (std::size_t i = 0; i < end; ++i) num_wider -= state.longest[i].place > base ? 1 : 0;
   std::size_t next = 0;
   for (std::size_t i = end; room.num_free() >= sizes[base];) {
+    if (next == longer.size() && num_wider == 0) {  // the others need no more than a cell
+      work -= static_cast<std::int64_t>(state.longest.size() - i);
+      break;
+    }
     // Of both lists the longer one; what needs no more than a cell comes later.
     const bool is_longer = next < longer.size() && (i == state.longest.size() ||
                                                     longer[next].time >= state.longest[i].time);
-    if (!is_longer && i == state.longest.size()) break;
     const Entry& entry = is_longer ? longer[next++] : state.longest[i++];
     --work;
+    if (!is_longer && entry.place > base) --num_wider;
     if (entry.position != first && entry.place > base) place_group(entry.place, entry.position);
   }
+  std::vector<std::int32_t> taken;
   for (PackedGroup& group : groups) {
-    if (!problem_.is_alone(group.items.front())) fill(group, length, recipe.grain, pool);
+    if (problem_.is_alone(group.items.front())) continue;
+    static_cast<void>(fill(group, length, recipe.grain, 0, pool, taken));
   }
+  groups.reserve(groups.size() + static_cast<std::size_t>(room.num_free() / sizes[base]));
+  std::int32_t first_fitting = 0;  // what was too large for one cell is so for the next
   while (room.take(sizes[base])) {
     PackedGroup group = items_.group_at(base);
-    fill(group, length, recipe.grain, pool);
+    first_fitting = fill(group, length, recipe.grain, first_fitting, pool, taken);
     if (group.items.empty()) break;
     groups.push_back(std::move(group));
   }
@@ -311,9 +323,11 @@ TightSlots::Trial TightSlots::try_slot(const State& state, const TightRecipe& re
   return trial;
 }
 
-// Fills a group up to a length: dearest first, then the best pair in place of the last two.
-void TightSlots::fill(PackedGroup& group, Nanoseconds length, std::int32_t grain,
-                      SlotPool& pool) const {
+// Fills a group up to a length: dearest first, then the best pair in place of the last two. Returns
+// the position of the first that it found at or behind `first`. Uses the memory of `taken`.
+std::int32_t TightSlots::fill(PackedGroup& group, Nanoseconds length, std::int32_t grain,
+                              std::int32_t first, SlotPool& pool,
+                              std::vector<std::int32_t>& taken) const {
   const auto place = static_cast<std::size_t>(group.place);
   const SlotItems::Row row = items_.row(place);
   const std::int32_t max_sequences = problem_.options().max_sequences;
@@ -321,17 +335,17 @@ void TightSlots::fill(PackedGroup& group, Nanoseconds length, std::int32_t grain
                                          : std::numeric_limits<std::int32_t>::max();
   Nanoseconds time = length - group.time;
   Tokens tokens = problem_.capacity() * group.size - group.tokens;
-  std::vector<std::int32_t> taken;
-  taken.reserve(16);
+  taken.clear();
   const auto change = [&](std::int32_t position, int sign) {
     const SlotItems::Known& known = row[position];
     time -= sign * known.cost;
     tokens -= sign * known.tokens;
     if (max_sequences > 0) seats -= sign * problem_.num_sequences(pool.item(position));
   };
-  for (std::int32_t position = 0;;) {
+  for (std::int32_t position = first;;) {
     position = pool.first_within(place, position, time, tokens, seats);
     if (position == none) break;
+    if (taken.empty()) first = position;
     change(position, 1);
     pool.take(position);
     taken.push_back(position);
@@ -346,26 +360,28 @@ void TightSlots::fill(PackedGroup& group, Nanoseconds length, std::int32_t grain
       pool.give(position);
     }
     constexpr int max_firsts = 24;
-    std::int32_t first = 0;
-    for (int tries = 0; tries < max_firsts && least > length >> grain; ++tries, ++first) {
-      first = pool.first_within(place, first, time, tokens, seats);
-      if (first == none) break;
-      change(first, 1);
-      const std::int32_t second = pool.first_within(place, first + 1, time, tokens, seats);
+    std::int32_t one = 0;
+    for (int tries = 0; tries < max_firsts && least > length >> grain; ++tries, ++one) {
+      one = pool.first_within(place, one, time, tokens, seats);
+      if (one == none) break;
+      change(one, 1);
+      const std::int32_t second = pool.first_within(place, one + 1, time, tokens, seats);
       const Nanoseconds rest = second == none ? time : time - row[second].cost;
       if (rest < least) {
         least = rest;
-        best.assign(1, first);
+        best.assign(1, one);
         if (second != none) best.push_back(second);
       }
-      change(first, -1);
+      change(one, -1);
     }
     for (const std::int32_t position : best) {
       pool.take(position);
       taken.push_back(position);
     }
   }
+  group.items.reserve(group.items.size() + taken.size());
   for (const std::int32_t position : taken) items_.put(group, pool.item(position));
+  return first;
 }
 
 }  // namespace isochron

@@ -43,7 +43,8 @@ class TightSlots {
   struct State {  // what is left to do
     SlotPool pool;
     std::vector<Entry> longest = {};  // the same items, longest first
-    std::int32_t num_wide = 0;        // items that need more than a cell
+    std::int32_t num_wide = 0;        // items that need more than a cell, or are alone in it
+    std::int32_t num_wider = 0;       // those that no cell holds
     double area = 0;                  // of all of them
   };
 
@@ -89,7 +90,8 @@ class TightSlots {
                  std::int64_t& work) const;
   std::vector<Entry> widened(const State& state, std::size_t base, Nanoseconds length,
                              std::size_t end) const;
-  void fill(PackedGroup& group, Nanoseconds length, std::int32_t grain, SlotPool& pool) const;
+  std::int32_t fill(PackedGroup& group, Nanoseconds length, std::int32_t grain, std::int32_t first,
+                    SlotPool& pool, std::vector<std::int32_t>& taken) const;
 
   const SlotItems& items_;
   const Problem& problem_;
