@@ -34,10 +34,9 @@ class Offers {
 
   // The dearest that costs at most `limit`, else the cheapest; none if all are taken.
   std::optional<Offer> take(Nanoseconds limit) {
-    const auto end =
-        std::partition_point(sorted_.begin(), sorted_.end(),
-                             [&](const Offer& offer) { return offer.cost <= limit; }) -
-        sorted_.begin();
+    const auto end = std::partition_point(sorted_.begin(), sorted_.end(),
+                                          [&](const Offer& offer) { return offer.cost <= limit; }) -
+                     sorted_.begin();
     std::size_t found = last_left(static_cast<std::size_t>(end));
     if (found == 0) {
       while (cheapest_ <= sorted_.size() && last_left_[cheapest_] != cheapest_) ++cheapest_;

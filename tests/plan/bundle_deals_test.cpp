@@ -352,6 +352,52 @@ TEST(BundleDeals, TwoBlocksShareFiveBundlesEvenly) {
   EXPECT_EQ(latest({0, 28}), 30);
 }
 
+TEST(BundleDeals, ThreeBlocksShareAsEvenlyAsAllWaysToDeal) {
+  for (std::uint64_t seed = 0; seed < num_asked(300); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Random random(seed);
+    std::vector<std::vector<Tokens>> lengths(5 + random.below(4));
+    for (auto& bundle : lengths) bundle = {20 + static_cast<Tokens>(random.below(40))};
+    const Drawn drawn = plain_bundles(lengths);
+    const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+    const BundleTable table(problem);
+    std::vector<Nanoseconds> taken(3, 0);
+    if (seed % 2 == 1) taken = {0, 5, static_cast<Nanoseconds>(random.below(20))};
+    std::vector<BundleId> all;
+    std::size_t num_deals = 1;
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      all.push_back(static_cast<BundleId>(i));
+      num_deals *= 3;
+    }
+    Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
+    for (std::size_t deal = 0; deal < num_deals; ++deal) {
+      std::vector<Nanoseconds> times = taken;
+      std::size_t digits = deal;
+      for (const BundleId bundle : all) {
+        times[digits % 3] += table.time(0, bundle);
+        digits /= 3;
+      }
+      least = std::min(least, *std::max_element(times.begin(), times.end()));
+    }
+    const auto even =
+        even_blocks(table, 0, std::vector<BundleSet>(3), taken, all, 0, 20'000, random);
+    ASSERT_TRUE(even);
+    std::vector<int> times_seen(all.size(), 0);
+    Nanoseconds latest = 0;
+    for (std::size_t k = 0; k < even->size(); ++k) {
+      Nanoseconds time = taken[k];
+      for (const BundleId bundle : (*even)[k].ids()) {
+        time += table.time(0, bundle);
+        ++times_seen[static_cast<std::size_t>(bundle)];
+      }
+      EXPECT_EQ((*even)[k].time, time);
+      latest = std::max(latest, time);
+    }
+    EXPECT_EQ(times_seen, std::vector<int>(all.size(), 1));
+    EXPECT_EQ(latest, least);
+  }
+}
+
 TEST(BundleDeals, WhatABlockHasStaysWithTheBlocks) {
   const Drawn drawn = plain_bundles({{8}, {7}, {6}, {5}, {4}, {3}, {2}});
   const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);

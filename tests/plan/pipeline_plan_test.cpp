@@ -12,6 +12,7 @@
 #include "isochron/plan/baselines.h"
 #include "isochron/plan/plan.h"
 #include "tests/plan/pipeline_question.h"
+#include "tests/plan/singles.h"
 #include "tests/plan/tiny_question.h"
 #include "tests/support/num_instances.h"
 #include "tests/support/print_question.h"
@@ -71,6 +72,30 @@ TEST(PipelinePlan, IsNeverSlowerThanTheInputDealtInOrder) {
     EXPECT_LE(plan.predicted_step_ns,
               plan_step(question.batch, question.topology, question.cost, dealt).predicted_step_ns);
   });
+}
+
+// So many ranks that wait for each other look at less, with and without a very long sequence.
+TEST(PipelinePlan, OfManyRanksThatWaitForEachOtherIsNeverSlowerThanTheInputDealtInOrder) {
+  for (std::uint64_t seed = 0; seed < num_asked(6); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Random random(seed);
+    const Topology topology{.ranks = 128, .capacity = 4000, .pipeline = {.stages = 4}};
+    Batch batch;
+    for (int i = 0; i < 1500; ++i) {
+      const auto length = random.between(10, random.below(8) == 0 ? 3000 : 300);
+      batch.lengths.push_back(static_cast<Tokens>(length));
+    }
+    if (seed % 2 == 1) batch.lengths.front() = 40'000;
+    const PlanOptions options{.context = "dynamic", .sync = Sync::microbatch};
+    const CostModel cost = plain_cost(10);
+    const StepPlan plan = checked_plan(batch, topology, cost, options);
+    ASSERT_TRUE(has_plan(plan));
+    const StepPlan naive = naive_plan(batch, topology, cost, options, plan.lower_bound_ns);
+    if (!find_violation(to_json(naive), &batch)) {
+      EXPECT_LE(plan.predicted_step_ns, naive.predicted_step_ns);
+    }
+    EXPECT_LE(plan.predicted_step_ns, 2 * plan.lower_bound_ns);
+  }
 }
 
 TEST(PipelinePlan, IsNeverSlowerThanAStaticContext) {

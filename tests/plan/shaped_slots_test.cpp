@@ -88,21 +88,26 @@ TEST(ShapedSlots, HoldEverythingInTheTimeThatTheyHave) {
     for (const std::size_t slot : small_ends(times)) in_order.push_back(times[slot]);
     const double known = time(in_order);
 
-    const DraftSlots found =
-        shaped.search(pipeline_bound(problem, room), static_cast<Nanoseconds>(1.1 * known));
-    if (!found.empty()) {
+    for (const bool is_even : {false, true}) {
+      const DraftSlots found = shaped.search(pipeline_bound(problem, room),
+                                             static_cast<Nanoseconds>(1.1 * known), is_even);
+      if (found.empty()) continue;
       ++num_found;
       expect_valid(problem, found);
-      times = times_of(problem, found);
-      times.resize((times.size() + multiple - 1) / multiple * multiple, problem.microbatch());
-      EXPECT_LE(time(times), 1.1 * known);
+      for (const auto& slot : found) {
+        std::int64_t num_ranks = 0;
+        for (const DraftGroup& group : slot) num_ranks += group.ranks.size;
+        EXPECT_EQ(num_ranks, problem.num_ranks()) << "a rank idles";
+      }
+      EXPECT_EQ(found.size() % multiple, 0U);
+      EXPECT_LE(time(times_of(problem, found)), 1.1 * known);
     }
     const DraftSlots ended = shaped.with_ends(tight);
     if (ended.empty()) continue;
     ++num_ends;
     expect_valid(problem, ended);
   }
-  EXPECT_GT(num_found, 50);
+  EXPECT_GT(num_found, 100);
   EXPECT_GT(num_ends, 50);
 }
 
@@ -113,7 +118,8 @@ TEST(ShapedSlots, FindNothingInNoTime) {
   const RankRoom room = rank_room_of(problem);
   SlotHeights heights(topology.pipeline, Pass::train, problem.model().forward_share);
   ShapedSlots shaped(problem, room, heights);
-  EXPECT_TRUE(shaped.search(1, 2).empty());
+  EXPECT_TRUE(shaped.search(1, 2, false).empty());
+  EXPECT_TRUE(shaped.search(1, 2, true).empty());
   EXPECT_TRUE(shaped.with_ends({}).empty());
 }
 

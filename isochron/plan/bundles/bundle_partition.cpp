@@ -62,7 +62,12 @@ class PartitionSearch {
     // What is taken with even odds at first, in parts of the time.
     constexpr double cool = 0.005;
     constexpr double cold = 0.0015;
-    if (!is_priced_) anneal(num_trials / (level_ == 1 ? 8 : 3), level_ == 1 ? cold : cool);
+    constexpr std::int32_t few = 40;  // tight sets of more bundles leave nothing to find
+    if (level_ != 1) {
+      anneal(num_trials / 3, cool);
+    } else if (table_.num_bundles() <= few) {
+      anneal(num_trials / 8, cold);
+    }
     Draft found = draft();
     found.bound = least_;
     return found;
@@ -171,17 +176,17 @@ class PartitionSearch {
       question.taken += 2 * base;
     }
     if (try_priced_sets(question, num_trials / 2)) return;
-    // Few bundles are soon chosen, but not soon even. A cover is better than what they begin with.
+    // Few bundles are soon chosen, but not soon even.
     constexpr std::int64_t enough = 100;  // trials for a bundle
     const std::int64_t num_calls =
         std::clamp<std::int64_t>(num_trials / (enough * table_.num_bundles()), 1, 4);
-    const std::int64_t trials = num_trials / (is_coverable(question) ? 2 : 1) / num_calls;
+    const std::int64_t trials = 3 * num_trials / 5 / num_calls;
     for (std::int64_t i = 0; i < num_calls; ++i) {
       const auto choices =
           find_tight_sets(table_, question, bound_ + bound_ / 128, trials, random_);
       for (const TightSets& tight : choices) {
         if (!best_.empty() && tight.time >= best_time_) break;
-        if (is_even_beside(tight, 2 * trials)) note();
+        if (is_even_beside(tight, 10 * trials)) note();
       }
     }
     if (best_.empty()) return;
@@ -202,12 +207,12 @@ class PartitionSearch {
     const SoftPrices prices = find_soft_prices(table_, problem_.num_ranks(), bound_);
     if (prices.time <= bound_) return false;
     const auto sets = find_priced_sets(table_, question, wide_.before, prices, num_trials, random_);
-    is_priced_ = sets && is_even_beside(*sets, 0);
-    if (is_priced_) note();
+    const bool is_found = sets && is_even_beside(*sets, 0);
+    if (is_found) note();
     if (may_widen_) {
       least_ = rank_bound(table_, problem_.num_ranks(), bound_, best_time_, prices);
     }
-    return is_priced_;
+    return is_found;
   }
 
   // Whether the rest finds its places beside these.
@@ -429,8 +434,7 @@ class PartitionSearch {
   std::vector<std::size_t> late_;  // blocks over the target
   Nanoseconds best_time_ = 0;
   Nanoseconds bound_ = 0;
-  Nanoseconds least_ = 0;   // a bound that prices prove
-  bool is_priced_ = false;  // the best step
+  Nanoseconds least_ = 0;  // a bound that prices prove
   Nanoseconds target_ = 0;
   double heat_ = 0;
 };

@@ -58,7 +58,7 @@ class RankBound {
     constexpr int max_rounds = 60;
     constexpr int max_tries = 5;
     constexpr int num_steps = 20;
-    aim(std::min(0.4 * gap(), max_first_rise * static_cast<double>(low_)));
+    aim(std::min(0.5 * gap(), max_first_rise * static_cast<double>(low_)));
     prices_ = first_prices();
     int num_tries = 0;
     for (int round = 0; round < max_rounds && low_ < high_ && work() < max_work_; ++round) {
@@ -67,7 +67,7 @@ class RankBound {
       if (is_excluded_) {
         low_ = target_ + 1;
         // As much later as the dearest content leaves room, and a little more.
-        aim(std::min(0.1 * gap(), max_next_rise * static_cast<double>(low_)) +
+        aim(std::min(0.12 * gap(), max_next_rise * static_cast<double>(low_)) +
             (1 - dearest_) * static_cast<double>(target_));
         reach_ = max_reach;
         num_tries = 0;

@@ -2,16 +2,20 @@
 //
 // Groups of two sizes: the wider ones cost traffic, but hold more bundles, of which more sets fill
 // them. What has no set is a fluid on wide groups that takes its area, and some more since it will
-// leave holes. Within T a set takes its group whole, and so saves what its bundles would take of
-// the fluid, less the time of the group. The sets that save most together are wanted: a new one is
-// drawn bundle by bundle, the last of them such that little time is left, and breaks up the sets
-// that had its bundles. All that is saved makes T shorter, and sets are chosen again for that.
+// leave holes: the more, the larger its bundles are, since a wide group is full only with three of
+// them or more. Within T a set takes its group whole, and so saves what its bundles would take of
+// the fluid, less the time of the group. The sets that save most together are wanted: a new one
+// breaks up the sets that had its bundles. Narrow ones are drawn from a list, of two the one that
+// saves more, and as many of one or two bundles as of more, of which there are more sets; wide
+// ones bundle by bundle, the last of them such that little time is left. All that is saved makes T
+// shorter, and sets are chosen again for that.
 
 #include "isochron/plan/bundles/tight_sets.h"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <utility>
 
@@ -21,24 +25,37 @@ namespace isochron {
 
 namespace {
 
-// What the fluid takes beside its area, in parts.
-constexpr double holes = 0.008;
+// What the fluid takes beside its area, in parts: more on few groups, which have less to choose
+// from, and not always the same.
+double holes(std::int32_t num_groups, Random& random) {
+  return 0.003 + (0.5 + 2.5 * random.unit()) / num_groups / num_groups;
+}
+// And what it takes more of bundles above 0.3 of a wide group, less of others, in parts of the
+// difference: about the prices that the linear program of all sets has for them on wide groups.
+constexpr double lean = 0.01;
 
 class TightSearch {
  public:
-  TightSearch(const BundleTable& table, const TightQuestion& question, Random& random)
+  TightSearch(const BundleTable& table, const TightQuestion& question, Nanoseconds aim,
+              Random& random)
       : table_(table),
         question_(question),
         random_(random),
+        area_left_(static_cast<double>(question.taken)),
+        total_(area_left_),
+        target_(static_cast<double>(aim)),
         set_of_(question.bundles.size(), none) {
+    const double hole = holes(num_groups(), random);
     Tokens tokens = 0;
     for (const BundleId bundle : question.bundles) {
       const BlockUse& use = table.use(question.level + 1, bundle);
       tokens += use.tokens;
-      fluid_.push_back(ratio() * static_cast<double>(use.cost) * (1 + holes));
+      const double area = ratio() * static_cast<double>(use.cost);
+      area_.push_back(area);
+      area_left_ += area;
+      fluid_.push_back((1 + hole) * area + lean * (area - 0.3 * ratio() * target_));
       total_ += fluid_.back();
     }
-    total_ += static_cast<double>(question.taken);
     // As many micro-batches on the wide groups as their tokens take if all is even.
     const Tokens room = table.capacity() * table.size(question.level) * num_groups();
     const auto num_slots = std::max<Tokens>(1, (tokens + room - 1) / std::max<Tokens>(1, room));
@@ -46,13 +63,14 @@ class TightSearch {
     sizes_ = {sorted(0, 1), sorted(1, ratio())};
   }
 
-  std::vector<TightSets> run(Nanoseconds aim, std::int64_t num_trials) {
-    constexpr int num_rounds = 6;
+  std::vector<TightSets> run(std::int64_t num_trials) {
+    constexpr int num_rounds = 12;
     std::vector<TightSets> choices;
-    target_ = static_cast<double>(aim);
     for (int round = 0; round < num_rounds; ++round) {
+      // The first target is a guess.
+      if (round < 2) list_narrow();
       // What is taken with even odds, in parts of what a full set saves.
-      anneal(num_trials / num_rounds, round == 0 ? 0.5 : 0.15);
+      anneal(num_trials / num_rounds, round == 0 ? 0.3 : 0.1);
       choices.push_back(chosen());
       retarget();
     }
@@ -64,7 +82,7 @@ class TightSearch {
  private:
   static constexpr std::size_t max_members = 5;
   static constexpr std::size_t none = ~std::size_t{0};
-  using Place = std::size_t;  // in the bundles of the question
+  using Place = std::uint32_t;  // in the bundles of the question
 
   struct Size {  // of groups
     std::int32_t level = 0;
@@ -78,11 +96,11 @@ class TightSearch {
   };
   struct Set {
     std::array<Place, max_members> places = {};
-    std::size_t count = 0;
+    std::uint32_t count = 0;
     const Size* size = nullptr;
-    double gain = 0;
+    double fluid = 0;      // of its bundles
+    Nanoseconds time = 0;  // of a narrow set
 
-    void add(Place place) { places[count++] = place; }
     [[nodiscard]] std::span<const Place> members() const { return {places.data(), count}; }
     [[nodiscard]] bool has(Place place) const {
       return std::find(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(count),
@@ -105,7 +123,8 @@ class TightSearch {
               .places = {},
               .num_below = {}};
     std::vector<std::pair<double, Place>> order;
-    for (Place place = 0; place < question_.bundles.size(); ++place) {
+    for (std::size_t i = 0; i < question_.bundles.size(); ++i) {
+      const auto place = static_cast<Place>(i);
       const BundleId bundle = question_.bundles[place];
       if (!table_.fits(size.level, bundle)) continue;
       const auto cost = static_cast<double>(table_.use(size.level, bundle).cost);
@@ -129,14 +148,18 @@ class TightSearch {
     return size;
   }
 
+  void add(Set& set, Place place) const {
+    set.places[set.count++] = place;
+    set.fluid += fluid_[place];
+  }
+
   [[nodiscard]] double gain(const Set& set) const {
-    double sum = set.size->num_groups * (wide_fixed_ - target_);
-    for (const Place place : set.members()) sum += fluid_[place];
-    return sum;
+    return set.fluid + set.size->num_groups * (wide_fixed_ - target_);
   }
 
   [[nodiscard]] bool is_in_time(const Set& set) const {
-    return static_cast<double>(time(set)) <= target_;
+    const Nanoseconds known = set.time > 0 ? set.time : time(set);
+    return static_cast<double>(known) <= target_;
   }
 
   [[nodiscard]] Nanoseconds time(const Set& set) const {
@@ -169,23 +192,74 @@ class TightSearch {
     return count;
   }
 
+  // Sets of a few bundles that might save something on a narrow group, some thousands.
+  void list_narrow() {
+    for (auto& list : narrow_) list.clear();
+    num_pairs_ = 0;
+    const Size& size = sizes_[0];
+    if (!size.costs.empty()) list_with({.size = &size}, 0, target_ - size.fixed);
+  }
+
+  // Those that have some and more, from `first` on, in the time that is left.
+  void list_with(const Set& some, std::size_t first, double left) {
+    constexpr std::size_t most_pairs = 8192;  // to which a third is looked up
+    constexpr std::size_t most_sets = 16384;  // of one list
+    constexpr std::size_t few = 40;           // of which sets of four are listed, too
+    const Size& size = *some.size;
+    const std::vector<double>& costs = size.costs;
+    auto& list = narrow_[some.count < 2 ? 0 : 1];
+    std::size_t last = std::max(first, num_within(size, left - most_left(some.count + 1)));
+    for (; last < costs.size() && costs[last] <= left && list.size() < most_sets; ++last) {
+      Set set = some;
+      add(set, size.places[last]);
+      set.time = time(set);
+      if (gain(set) > 0 && is_in_time(set)) list.push_back(set);
+    }
+    if (some.count + 1 == (costs.size() <= few ? 4 : 3)) return;
+    const std::size_t stride = 1 + costs.size() * (costs.size() - 1) / 2 / most_pairs;
+    for (std::size_t i = first; i < costs.size() && 2 * costs[i] <= left; ++i) {
+      if (some.count == 1 && num_pairs_++ % stride != 0) continue;
+      Set more = some;
+      add(more, size.places[i]);
+      list_with(more, i + 1, left - costs[i]);
+    }
+  }
+
+  // The time that a listed set of so many bundles leaves at most.
+  [[nodiscard]] double most_left(std::size_t num_members) const {
+    const auto count = static_cast<double>(sizes_[0].costs.size());
+    const double room = target_ - sizes_[0].fixed;
+    const double hole = sizes_[0].traffic * room + wide_fixed_;  // more than one that saves
+    if (num_members < 2) return hole;
+    return num_members == 2 ? std::min(hole, room * 10'000 / (count * count))
+                            : std::min(hole / 2, room * 2 / count);
+  }
+
   // A set that might save something; empty if the draw leads to none.
   Set drawn() {
+    const std::size_t kind = pick(8);
+    if (kind < 2) return drawn_wide();
+    const std::vector<Set>& sets = narrow_[kind < 5 ? 0 : 1];
+    if (sets.empty()) return {};
+    const Set& one = sets[pick(sets.size())];
+    const Set& other = sets[pick(sets.size())];
+    return other.fluid > one.fluid && is_in_time(other) ? other : one;
+  }
+
+  Set drawn_wide() {
     // How many bundles there are beside the last.
-    constexpr std::array<std::size_t, 8> on_narrow = {0, 1, 1, 1, 1, 2, 2, 3};
-    constexpr std::array<std::size_t, 8> on_wide = {1, 2, 2, 3, 3, 3, 3, 4};
-    const bool is_wide = pick(8) < 3;
-    const Size& size = sizes_[is_wide ? 1 : 0];
+    constexpr std::array<std::size_t, 8> num_others = {1, 2, 2, 3, 3, 3, 3, 4};
+    const Size& size = sizes_[1];
     if (size.costs.empty()) return {};
     double room = target_ - size.fixed;
     const double hole = size.traffic * room + wide_fixed_;  // more than a set leaves
     Set set{.size = &size};
-    for (std::size_t more = (is_wide ? on_wide : on_narrow)[pick(8)]; more > 0; --more) {
+    for (std::size_t more = num_others[pick(8)]; more > 0; --more) {
       const std::size_t count = num_within(size, room - size.costs.front());
       if (count == 0) return {};
       const std::size_t i = pick_loose(size, count);
       if (set.has(size.places[i])) return {};
-      set.add(size.places[i]);
+      add(set, size.places[i]);
       room -= size.costs[i];
     }
     const std::size_t end = num_within(size, room);
@@ -193,7 +267,7 @@ class TightSearch {
     if (first == end) return {};
     const Place last = size.places[first + pick(end - first)];
     if (set.has(last)) return {};
-    set.add(last);
+    add(set, last);
     return set;
   }
 
@@ -205,10 +279,10 @@ class TightSearch {
         const double cooled = static_cast<double>(trial) / static_cast<double>(num_trials);
         heat = most * (hot * halved(10 * cooled) + 0.005);
       }
-      Set set = drawn();
+      const Set set = drawn();
       if (set.count == 0) continue;
-      set.gain = gain(set);
-      if (set.gain <= 0) continue;
+      const double more = gain(set);
+      if (more <= 0) continue;
       std::array<std::size_t, max_members> broken = {};
       std::size_t num_broken = 0;
       double lost = 0;
@@ -218,11 +292,11 @@ class TightSearch {
         const auto end = broken.begin() + static_cast<std::ptrdiff_t>(num_broken);
         if (other == none || std::find(broken.begin(), end, other) != end) continue;
         broken[num_broken++] = other;
-        lost += sets_[other].gain;
+        lost += gain(sets_[other]);
         num_freed += sets_[other].size->num_groups;
       }
       if (num_used_ - num_freed + set.size->num_groups > question_.num_groups) continue;
-      if (lost > set.gain && random_.unit() >= halved((lost - set.gain) / heat)) continue;
+      if (lost > more && random_.unit() >= halved((lost - more) / heat)) continue;
       if (!is_in_time(set)) continue;
       for (std::size_t i = 0; i < num_broken; ++i) drop(broken[i]);
       insert(set);
@@ -230,7 +304,10 @@ class TightSearch {
   }
 
   void drop(std::size_t set) {
-    for (const Place place : sets_[set].members()) set_of_[place] = none;
+    for (const Place place : sets_[set].members()) {
+      set_of_[place] = none;
+      area_left_ += area_[place];
+    }
     num_used_ -= sets_[set].size->num_groups;
     sets_[set] = {};
     unused_.push_back(set);
@@ -243,7 +320,10 @@ class TightSearch {
     }
     const std::size_t spot = unused_.back();
     unused_.pop_back();
-    for (const Place place : set.members()) set_of_[place] = spot;
+    for (const Place place : set.members()) {
+      set_of_[place] = spot;
+      area_left_ -= area_[place];
+    }
     num_used_ += set.size->num_groups;
     sets_[spot] = set;
   }
@@ -251,15 +331,12 @@ class TightSearch {
   // The step with the sets at hand.
   [[nodiscard]] Nanoseconds promised() const {
     Nanoseconds latest = 0;
-    double rest = total_;
     for (const Set& set : sets_) {
-      if (set.count == 0) continue;
-      latest = std::max(latest, time(set));
-      for (const Place place : set.members()) rest -= fluid_[place];
+      if (set.count > 0) latest = std::max(latest, time(set));
     }
     const double num_left = num_groups() - num_used_;
-    if (num_left < 1) return rest > 0.5 ? std::numeric_limits<Nanoseconds>::max() : latest;
-    return std::max(latest, static_cast<Nanoseconds>(rest / num_left + wide_fixed_));
+    if (num_left < 1) return area_left_ > 0.5 ? std::numeric_limits<Nanoseconds>::max() : latest;
+    return std::max(latest, static_cast<Nanoseconds>(area_left_ / num_left + wide_fixed_));
   }
 
   [[nodiscard]] TightSets chosen() const {
@@ -276,23 +353,28 @@ class TightSearch {
   // The target that all groups would reach with what the sets save now.
   void retarget() {
     double need = total_;
-    for (const Set& set : sets_) need -= set.gain;
+    for (const Set& set : sets_) {
+      if (set.count > 0) need -= gain(set);
+    }
     target_ = need / num_groups() + wide_fixed_;
     for (std::size_t i = 0; i < sets_.size(); ++i) {
       if (sets_[i].count == 0) continue;
-      sets_[i].gain = gain(sets_[i]);
-      if (sets_[i].gain <= 0 || !is_in_time(sets_[i])) drop(i);
+      if (gain(sets_[i]) <= 0 || !is_in_time(sets_[i])) drop(i);
     }
   }
 
   const BundleTable& table_;
   const TightQuestion& question_;
   Random& random_;
-  std::vector<double> fluid_;  // of each bundle, in time of a narrow group
-  double total_ = 0;           // of all of them, and what is taken
+  std::vector<double> area_;   // of each bundle on wide groups, in time of a narrow one
+  double area_left_;           // of what has no set, and what is taken
+  std::vector<double> fluid_;  // what each bundle takes as a fluid
+  double total_;               // of all of them, and what is taken
   double wide_fixed_ = 0;      // of the micro-batches of a group with fluid
   std::array<Size, 2> sizes_;
-  double target_ = 0;
+  std::array<std::vector<Set>, 2> narrow_;  // that are listed, of one or two bundles, of more
+  std::size_t num_pairs_ = 0;               // that others were looked up to
+  double target_;
   std::vector<std::size_t> set_of_;  // of each bundle; none: fluid
   std::vector<Set> sets_;
   std::vector<std::size_t> unused_;  // of these
@@ -303,7 +385,7 @@ class TightSearch {
 
 std::vector<TightSets> find_tight_sets(const BundleTable& table, const TightQuestion& question,
                                        Nanoseconds aim, std::int64_t num_trials, Random& random) {
-  return TightSearch(table, question, random).run(aim, num_trials);
+  return TightSearch(table, question, aim, random).run(num_trials);
 }
 
 }  // namespace isochron

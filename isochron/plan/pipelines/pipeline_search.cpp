@@ -153,14 +153,14 @@ class PipelineSearch {
     }
   }
 
-  // Whether slots that suit the pipeline are so good that nothing else need be tried: the more ranks
-  // wait for each other, the more even are slots of all of them, and the less cells of their own.
+  // Whether slots that suit the pipeline are so good that nothing else need be tried: the more
+  // ranks wait for each other, the more even are slots of all of them, and the less cells of their
+  // own.
   bool are_slots_enough() {
     constexpr std::int32_t many = 128;
-    const bool are_likely = is_hasty_ && is_paced() && !is_fixed_ && may_be_shaped() &&
-                            problem_.num_ranks() >= many &&
-                            problem_.options().keep_groups != KeepGroups::rank &&
-                            is_even(problem_, room_, bound_);
+    const bool are_likely =
+        is_hasty_ && is_paced() && !is_fixed_ && may_be_shaped() && problem_.num_ranks() >= many &&
+        problem_.options().keep_groups != KeepGroups::rank && is_even(problem_, room_, bound_);
     return are_likely && consider_shaped(std::min(best_time(), good_time()), true);
   }
 
@@ -197,8 +197,9 @@ class PipelineSearch {
   }
 
   void consider_cells(const std::optional<CellGuess>& guess) {
-    // Where all ranks wait for each other, few of many numbers of slots are about as good.
-    const CellCare care = is_paced() && is_hardly_worth() ? CellCare::coarse : CellCare::fine;
+    // Of many numbers of slots a few are about as good, but in a forward pass.
+    const bool may_be_coarse = is_paced() || (is_trained() && !guess);
+    const CellCare care = may_be_coarse && is_hardly_worth() ? CellCare::coarse : CellCare::fine;
     auto cells = search_cells(problem_, room_, heights_, capacity_, bound_, guess, care);
     if (!cells && guess) cells = search_cells(problem_, room_, heights_, capacity_, bound_);
     if (!cells) return;
@@ -334,8 +335,8 @@ class PipelineSearch {
     return is_paced() || !is_hasty_ || (!has_sample_ && !is_close);
   }
 
-  // Slots as long as suits the pipeline, if they take less than `most`, and, where the step is worth
-  // it, such that waste least. Whether other slots of several sizes are not needed.
+  // Slots as long as suits the pipeline, if they take less than `most`, and, where the step is
+  // worth it, such that waste least. Whether other slots of several sizes are not needed.
   bool consider_shaped(Nanoseconds most, bool is_even) {
     ShapedSlots shaped(problem_, room_, heights_);
     const Nanoseconds before = best_time();

@@ -40,7 +40,8 @@ struct MixedRecipe {
   auto operator<=>(const MixedRecipe&) const = default;
 };
 
-// Whether no few items, such as a very long one, make the step longer than its work by itself would.
+// Whether no few items, such as a very long one, make the step longer than its work by itself
+// would.
 [[nodiscard]] bool is_even(const Problem& problem, const RankRoom& room, Nanoseconds bound);
 
 // Tells roughly, and for a fraction of the work, what is worth being made properly: on a sample of

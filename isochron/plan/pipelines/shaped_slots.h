@@ -21,7 +21,8 @@ class ShapedSlots {
   ShapedSlots(const Problem& problem, const RankRoom& room, SlotHeights& heights);
 
   // In the order in which they run, every rank in one group of each. None if none are found that
-  // take less than `most`; no step is shorter than `bound`.
+  // take less than `most`; no step is shorter than `bound`. Where no item is so long that it makes
+  // the step longer (`is_even`), fewer numbers of slots are tried.
   [[nodiscard]] DraftSlots search(Nanoseconds bound, Nanoseconds most, bool is_even);
 
   // The shortest of these slots become as many and as long as suits the ends of the pipeline; the
