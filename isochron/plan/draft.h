@@ -16,6 +16,7 @@ struct DraftGroup {
 struct Draft {
   std::vector<DraftGroup> groups;
   Nanoseconds time = 0;
+  Nanoseconds bound = 0;  // no step is shorter, if the search came to know that
 };
 
 }  // namespace isochron

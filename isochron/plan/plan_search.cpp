@@ -73,6 +73,7 @@ Draft search_free_step(const Problem& problem, Nanoseconds bound, std::int64_t e
   if (is_promising) crossing = search_step(problem, bound, effort);
   if (crossing.time <= aligned_bound) return crossing;
   Draft nested = search_nested_step(*aligned, aligned_bound, effort);
+  nested.bound = 0;  // that of aligned groups
   if (is_promising) return crossing.time < nested.time ? crossing : nested;
   const std::int32_t size = problem.sizes().front();
   const bool is_narrow =
@@ -341,6 +342,7 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
     }
     bound = exact ? std::max(step_bound(problem), exact->bound) : free_step_bound(problem);
     Draft found = search_free_step(problem, bound, effort);
+    bound = std::max(bound, found.bound);
     if (exact && exact->draft.time < found.time) found = exact->draft;
     auto apart = slots_side_by_side(problem, found.time);
     DraftSlots slots = apart ? *std::move(apart) : slots_of(problem, found);

@@ -18,9 +18,13 @@
 #include <vector>
 
 #include "isochron/core/random.h"
+#include "isochron/plan/bundles/block_levels.h"
 #include "isochron/plan/bundles/even_blocks.h"
 #include "isochron/plan/bundles/filled_steps.h"
+#include "isochron/plan/bundles/priced_sets.h"
+#include "isochron/plan/bundles/rank_bound.h"
 #include "isochron/plan/bundles/set_cover.h"
+#include "isochron/plan/bundles/soft_prices.h"
 #include "isochron/plan/bundles/tight_sets.h"
 #include "isochron/plan/bundles/wide_places.h"
 #include "isochron/plan/cooling.h"
@@ -64,7 +68,9 @@ class PartitionSearch {
     } else if (table_.num_bundles() <= few) {
       anneal(num_trials / 8, cold);
     }
-    return draft();
+    Draft found = draft();
+    found.bound = least_;
+    return found;
   }
 
  private:
@@ -169,6 +175,7 @@ class PartitionSearch {
       (base == 0 ? question.num_groups : question.num_other_groups) += 2;
       question.taken += 2 * base;
     }
+    if (try_priced_sets(question, num_trials / 2)) return;
     // Few bundles are soon chosen, but not soon even.
     constexpr std::int64_t enough = 100;  // trials for a bundle
     const std::int64_t num_calls =
@@ -185,6 +192,27 @@ class PartitionSearch {
     if (best_.empty()) return;
     const auto cover = find_cover(table_, question, bound_, best_time_, 25 * num_trials);
     if (cover && is_even_beside(*cover, 0)) note();
+  }
+
+  // Of many bundles: whether all found a place in a set that is worth it.
+  bool try_priced_sets(const TightQuestion& question, std::int64_t num_trials) {
+    constexpr std::int32_t fewest = 161;  // of less than these the bound is found after the search
+    constexpr std::int32_t most = 1024;
+    constexpr std::int64_t enough = 40;  // trials for a bundle
+    const std::int32_t count = table_.num_bundles();
+    if (count < fewest || count > most || num_trials < enough * count) return false;
+    // Wide groups are a way out, and a rank has one micro-batch.
+    if (!is_cheap(table_, level_, 1.06) || !fills_one_microbatch(table_, problem_.num_ranks()))
+      return false;
+    const SoftPrices prices = find_soft_prices(table_, problem_.num_ranks(), bound_);
+    if (prices.time <= bound_) return false;
+    const auto sets = find_priced_sets(table_, question, wide_.before, prices, num_trials, random_);
+    const bool is_found = sets && is_even_beside(*sets, 0);
+    if (is_found) note();
+    if (may_widen_) {
+      least_ = rank_bound(table_, problem_.num_ranks(), bound_, best_time_, prices);
+    }
+    return is_found;
   }
 
   // Whether the rest finds its places beside these.
@@ -406,45 +434,17 @@ class PartitionSearch {
   std::vector<std::size_t> late_;  // blocks over the target
   Nanoseconds best_time_ = 0;
   Nanoseconds bound_ = 0;
+  Nanoseconds least_ = 0;  // a bound that prices prove
   Nanoseconds target_ = 0;
   double heat_ = 0;
 };
-
-// Whether groups of this level take hardly more area than those of the level below.
-bool is_cheap(const BundleTable& table, std::int32_t level) {
-  constexpr double little = 1.12;
-  double area = 0;
-  double below = 0;
-  for (BundleId bundle = 0; bundle < table.num_bundles(); ++bundle) {
-    if (!table.fits(level, bundle) || !table.fits(level - 1, bundle)) continue;
-    area += static_cast<double>(table.time(level, bundle)) * table.size(level);
-    below += static_cast<double>(table.time(level - 1, bundle)) * table.size(level - 1);
-  }
-  return area < little * below;
-}
-
-// The size of blocks that have two to four bundles each; of one rank if more than two are on it,
-// for pairs are hardly ever even. Of several sizes the largest, unless its groups are dear: its
-// blocks have more to choose from. -1: there is none.
-std::int32_t level_of_blocks(const Problem& problem, const BundleTable& table) {
-  const double a_rank = static_cast<double>(table.num_bundles()) / problem.num_ranks();
-  std::int32_t best = -1;
-  for (std::int32_t level = 0; level < table.num_levels(); ++level) {
-    const double a_block = a_rank * table.size(level);
-    const bool is_many = level > 0 ? a_block >= 1.5 : a_block > 2;
-    if (!is_many || a_block > 4 || !has_halves(table, level)) continue;
-    if (best >= 0 && !is_cheap(table, level)) break;
-    best = level;
-  }
-  return best;
-}
 
 }  // namespace
 
 std::optional<Draft> search_partition(const Problem& problem, Nanoseconds bound,
                                       std::int64_t num_trials, BlockPacker::Ranks ranks) {
   const BundleTable table(problem);
-  const std::int32_t level = level_of_blocks(problem, table);
+  const std::int32_t level = level_of_blocks(table, problem.num_ranks());
   if (level < 0) return std::nullopt;
   return PartitionSearch(problem, table, level, ranks).run(bound, num_trials);
 }

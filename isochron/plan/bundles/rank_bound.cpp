@@ -34,6 +34,9 @@ constexpr double unit = 1 << 21;          // of whole numbers that it is counted
 constexpr double max_reach = 0.0007;      // of a price in one go, upwards
 constexpr double first_distance = 0.003;  // contents that are looked up are worth so little less
 constexpr double next_distance = 0.0007;
+// From prices that are nearly right.
+constexpr double near_reach = 0.0005;
+constexpr double near_distance = 0.0003;
 // Holes are seldom more, however far the step is that is known.
 constexpr double max_first_rise = 0.006;
 constexpr double max_next_rise = 0.002;
@@ -71,12 +74,7 @@ class RankBound {
         // The prices are right for more than is asked: what is new is looked up first.
         continue;
       }
-      if (dearest_ < least_dearest_) {
-        least_dearest_ = dearest_;
-        best_ = prices_;
-      } else {
-        reach_ /= 2;
-      }
+      note_dearest();
       if (++num_tries == max_tries) {
         aim(0.6 * static_cast<double>(target_ - low_));
         reach_ = max_reach;
@@ -86,6 +84,33 @@ class RankBound {
       prices_ = pool_.improved(best_, reach_, num_steps);
     }
     if (least_dearest_ < near_enough) look_earlier();
+    return low_;
+  }
+
+  // From prices that are nearly right.
+  Nanoseconds raised_from(const SoftPrices& start) {
+    constexpr int max_rounds = 7;
+    constexpr int num_patient = 3;
+    constexpr int num_steps = 30;
+    max_work_ = 4'000'000 + 2'000 * std::int64_t{table_.num_bundles()};
+    prices_ = start.prices;
+    reach_ = near_reach;
+    distance_ = near_distance;
+    target_ = std::min(high_ - 1, start.time);
+    for (int round = 0; round < max_rounds && low_ < target_ && work() < max_work_; ++round) {
+      normalize();
+      if (!look()) break;
+      if (is_excluded_) return target_ + 1;
+      note_dearest();
+      // The same prices are worth more of an earlier step.
+      if (round >= num_patient) {
+        const double part = std::min(1.2 * (least_dearest_ - 1) + 0.00002, 0.0001);
+        target_ -= static_cast<Nanoseconds>(part * static_cast<double>(target_));
+      }
+      pool_.forget_cheap(best_, reach_);
+      prices_ = pool_.improved(best_, reach_, num_steps);
+    }
+    if (low_ < target_ && least_dearest_ < near_enough) look_earlier();
     return low_;
   }
 
@@ -101,6 +126,15 @@ class RankBound {
       if (!is_excluded_) continue;
       low_ = target_ + 1;
       return;
+    }
+  }
+
+  void note_dearest() {
+    if (dearest_ < least_dearest_) {
+      least_dearest_ = dearest_;
+      best_ = prices_;
+    } else {
+      reach_ /= 2;
     }
   }
 
@@ -253,6 +287,12 @@ Nanoseconds rank_bound(const BundleTable& table, std::int32_t num_ranks, Nanosec
                        Nanoseconds high) {
   if (low >= high) return low;
   return RankBound(table, num_ranks, low, high).raised();
+}
+
+Nanoseconds rank_bound(const BundleTable& table, std::int32_t num_ranks, Nanoseconds low,
+                       Nanoseconds high, const SoftPrices& start) {
+  if (low >= high) return low;
+  return RankBound(table, num_ranks, low, high).raised_from(start);
 }
 
 }  // namespace isochron

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "isochron/plan/bundles/bundle_table.h"
+#include "isochron/plan/bundles/soft_prices.h"
 
 namespace isochron {
 
@@ -9,5 +10,9 @@ namespace isochron {
 // bundle, to at most `high`, the time of a step.
 [[nodiscard]] Nanoseconds rank_bound(const BundleTable& table, std::int32_t num_ranks,
                                      Nanoseconds low, Nanoseconds high);
+
+// The same for many bundles, from prices that are nearly right.
+[[nodiscard]] Nanoseconds rank_bound(const BundleTable& table, std::int32_t num_ranks,
+                                     Nanoseconds low, Nanoseconds high, const SoftPrices& start);
 
 }  // namespace isochron
