@@ -458,7 +458,8 @@ std::optional<TightSets> find_priced_sets(const BundleTable& table, const TightQ
     auto found = search.run(known ? cool : hot, num_trials / (known ? 2 : 1), num_trials / 20);
     if (found) return found;
     known = search.chosen();
-    above += search.missing() / question.num_groups;
+    // More than what is missing: another aim takes longer than the step gets.
+    above += 1.6 * search.missing() / question.num_groups;
   }
   return std::nullopt;
 }
