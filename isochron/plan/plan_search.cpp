@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "isochron/plan/anneal.h"
@@ -102,18 +101,6 @@ Nanoseconds shared_bound(const Problem& problem, Nanoseconds low, Nanoseconds ti
       static_cast<std::size_t>(problem.num_bundles()) * problem.sizes().size();
   if (problem.num_bundles() > problem.num_ranks() || num_choices > few) return low;
   return problem.has_speeds() ? low : group_choice_bound(problem, low, time);
-}
-
-// Bundles that have ranks of their own, where that takes less than `limit`: few that keep theirs,
-// on groups of any size.
-std::optional<DraftSlots> slots_side_by_side(const Problem& problem, Nanoseconds limit) {
-  const bool is_kept = problem.options().keep_groups == KeepGroups::rank;
-  constexpr std::int32_t few = 32;
-  if (!is_kept || problem.is_aligned() || problem.has_speeds()) return std::nullopt;
-  if (problem.num_bundles() > std::min(few, problem.num_ranks())) return std::nullopt;
-  const auto found = find_side_by_side(problem, limit);
-  if (!found) return std::nullopt;
-  return slots_of(problem, *found);
 }
 
 // A bound on steps with equal counts, before a search.
@@ -231,7 +218,6 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanosecon
     consider(search_aligned(plan, *aligned, problem.has_speeds() ? slot_bound(*aligned) : bound,
                             effort));
   }
-  if (auto found = slots_side_by_side(problem, least)) consider(*std::move(found));
   if (is_kept || problem.has_speeds()) {
     consider(search_kept_slots(problem, bound, effort));  // every rank has its own pace, or its own
   }
@@ -344,10 +330,8 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
     Draft found = search_free_step(problem, bound, effort);
     bound = std::max(bound, found.bound);
     if (exact && exact->draft.time < found.time) found = exact->draft;
-    auto apart = slots_side_by_side(problem, found.time);
-    DraftSlots slots = apart ? *std::move(apart) : slots_of(problem, found);
-    bound = shared_bound(problem, bound, step_time(problem, slots));
-    return slots;
+    bound = shared_bound(problem, bound, found.time);
+    return slots_of(problem, found);
   }
   bound = least_equal_step(problem);
   DraftSlots slots = search_equal_step(problem, bound, effort);
@@ -360,10 +344,6 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
                                  pass_bound(problem, aim));
     nested = second_look(same, *aligned, std::move(nested), aim, effort, search_polished);
     slots = earlier_of(problem, std::move(slots), std::move(nested));
-  }
-  if (auto apart = slots_side_by_side(problem, step_time(problem, slots))) {
-    equalize(problem, 1, *apart);
-    slots = earlier_of(problem, std::move(slots), *std::move(apart));
   }
   bound = shared_bound(problem, bound, step_time(problem, slots));
   return slots;
@@ -384,6 +364,21 @@ DraftSlots search_polished(const StepPlan& plan, const Problem& problem, std::in
   return polished(plan, problem, std::move(slots), effort, pass_bound(problem, bound));
 }
 
+// The slots, unless bundles on ranks of their own end earlier: few that keep their ranks, on groups
+// of any size.
+DraftSlots or_side_by_side(const Problem& problem, DraftSlots slots) {
+  const PlanOptions& options = problem.options();
+  constexpr std::int32_t few = 32;
+  if (options.keep_groups != KeepGroups::rank || options.short_ != Short::empty) return slots;
+  if (problem.is_aligned() || problem.has_speeds()) return slots;
+  if (problem.num_bundles() > std::min(few, problem.num_ranks())) return slots;
+  const auto found = find_side_by_side(problem, step_time(problem, slots));
+  if (!found) return slots;
+  DraftSlots apart = slots_of(problem, *found);
+  if (options.counts != Counts::free) equalize(problem, 1, apart);
+  return earlier_of(problem, std::move(slots), std::move(apart));
+}
+
 // What the search finds, polished, and what narrower questions find where that is faster.
 DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t effort,
                       Nanoseconds& bound) {
@@ -391,7 +386,9 @@ DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t
   const bool has_slots =
       plan.options.sync == Sync::microbatch && plan.topology.pipeline.stages == 1;
   if (has_slots && !plan.options.effort) effort = std::min(effort, effort_of_step(problem, bound));
-  return second_look(plan, problem, std::move(slots), bound, effort, search_polished);
+  slots = second_look(plan, problem, std::move(slots), bound, effort, search_polished);
+  if (plan.topology.pipeline.stages > 1) return slots;
+  return or_side_by_side(problem, std::move(slots));
 }
 
 }  // namespace
