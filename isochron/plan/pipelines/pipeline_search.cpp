@@ -131,21 +131,25 @@ class PipelineSearch {
                                 problem_.num_bundles() == problem_.num_items() &&
                                 !(is_hasty_ && is_trained() && are_all_short_);
     std::optional<RoughCells> cells;
-    if (may_have_cells && scout.has_sample()) {
+    const auto scout_cells = [&] {
       cells = scout.find_cells();
-      best_rough_ = cells ? cells->time : max_total_cost;
-    } else if (may_have_cells) {
-      consider_cells({});
-      best_rough_ = best_time();
-    }
+      if (cells) best_rough_ = std::min(best_rough_, cells->time);
+    };
     // Groups of one size are aligned. A forward pass with items too long for small groups has
     // better cells.
-    const bool are_better = is_hasty_ && !is_trained() && best_rough_ < max_total_cost &&
-                            !holds_all(problem_, problem_.sizes().front());
+    const bool are_long =
+        is_hasty_ && !is_trained() && !holds_all(problem_, problem_.sizes().front());
+    if (may_have_cells && !has_sample_) {
+      consider_cells({});
+      best_rough_ = best_time();
+    } else if (may_have_cells && are_long) {
+      scout_cells();
+    }
+    const bool are_better = (are_long && best_rough_ < max_total_cost) ||
+                            (is_paced() && is_hardly_worth() && !best_.empty());
     const std::vector<GridRecipe> grids =
-        has_start_ || are_better || (is_paced() && is_hardly_worth() && !best_.empty())
-            ? std::vector<GridRecipe>{}
-            : find_grids(scout);
+        has_start_ || are_better ? std::vector<GridRecipe>{} : find_grids(scout);
+    if (may_have_cells && has_sample_ && !cells && !is_near_bound(best_rough_)) scout_cells();
     if (cells && is_near(cells->time)) consider_cells(cells->guess);
     consider_grids(grids);
     if (!is_fixed_) consider_mixed(scout);
@@ -176,6 +180,8 @@ class PipelineSearch {
   // Slots of groups of several sizes help where some items are too long for anything else.
   Nanoseconds good_time() const { return bound_ + bound_ / 8; }
   bool is_good(Nanoseconds time) const { return time <= good_time(); }
+  // Grids that are so near are hardly behind cells of several sizes.
+  bool is_near_bound(Nanoseconds time) const { return time - bound_ <= bound_ / 20; }
   // In a step as short as that little is worth a look.
   bool is_hardly_worth() const { return looks_worth_ < 0.12; }
   bool is_paced() const { return problem_.options().sync == Sync::microbatch; }
