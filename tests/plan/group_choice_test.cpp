@@ -132,6 +132,8 @@ TEST(SideBySide, EveryBundleKeepsRanksOfItsOwn) {
       }
     }
   }
+  EXPECT_GT(num_found, 0);
+  if (is_sampled) return;
   EXPECT_GT(num_found, 500);
   EXPECT_GT(num_faster, 100);
 }
