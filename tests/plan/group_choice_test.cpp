@@ -76,11 +76,12 @@ TEST(SideBySide, SomeShareAGroup) {
 }
 
 TEST(SideBySide, StaysWithinBlocks) {
-  // Three ranks for each would end at 20, but one group would cross the blocks of four.
+  // Three ranks for each would take 21, but one group would cross the blocks of four.
   const Drawn drawn = any_size(with_traffic(plain_bundles({{24}, {24}}), 4), 6);
   const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
   const auto found = find_side_by_side(problem, 1000);
   ASSERT_TRUE(found);
+  EXPECT_EQ(found->time, 22);
   for (const DraftGroup& group : found->groups) {
     const std::int64_t last = group.ranks.first + group.ranks.size - 1;
     EXPECT_EQ(group.ranks.first / 4, last / 4);

@@ -12,23 +12,25 @@
 
 namespace isochron {
 
-// Whether blocks of ranks, or ranks, can hold all bundles within a time: the linear program that
-// covers bundles by contents, which are found where its prices ask for them. That takes long, so
-// contents that were found are kept, and looked at first. Prices at which no content is worth the
-// mean of all blocks prove that a time is too short.
-//
-// What a block may hold, as parts of bundles, is known to `Contents`:
-//   double most_of(BundleId bundle, Nanoseconds time)  the most of a bundle within a time
-//   void set_prices(std::span<const double> prices)    none is below 0
-//   bool are_below(double worth, Nanoseconds time)     no content within the time is worth as much
-//   void add_dearest(Nanoseconds time, std::vector<CoverContent>& found)  a few
+// What a block may hold, as parts of bundles.
 using CoverContent = std::vector<CoverProgram::Part>;
 
+// As much as may be done for all times together.
 struct CoverWork {
   int steps = 3000;  // of the linear program
   int looks = 100;   // for contents
 };
 
+// Whether blocks of ranks, or ranks, can hold all bundles within a time: the linear program that
+// covers bundles by contents, which are found where its prices ask for them. That takes long, so
+// contents that were found are kept, and looked at first. Prices at which no content is worth the
+// mean of all blocks prove that a time is too short.
+//
+// What a block may hold is known to `Contents`:
+//   double most_of(BundleId bundle, Nanoseconds time)  the most of a bundle within a time
+//   void set_prices(std::span<const double> prices)    none is below 0
+//   bool are_below(double worth, Nanoseconds time)     no content within the time is worth as much
+//   void add_dearest(Nanoseconds time, std::vector<CoverContent>& found)  a few
 template <class Contents>
 class PricedCover {
  public:
