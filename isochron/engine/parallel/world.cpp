@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <utility>
+#include <vector>
 
 #include "isochron/core/require.h"
 #include "isochron/engine/parallel/collective_log.h"
@@ -106,8 +107,13 @@ struct World::State {
     if (count == 1) return single_rank(std::move(name), first, log);
     const std::int64_t number = heartbeat->count_collective(name);  // who does not come is late
     try {
-      auto channel = network->connect(c10::make_intrusive<c10d::PrefixStore>(prefix, store),
-                                      place.rank - first, count);
+      const auto keys = c10::make_intrusive<c10d::PrefixStore>(prefix, store);
+      auto channel = network->connect(keys, place.rank - first, count);
+      // Who is done at once and leaves would hang up on those who still connect.
+      if (keys->add("connected", 1) == count) {
+        keys->set("all connected", std::vector<std::uint8_t>{1});
+      }
+      keys->wait({"all connected"}, options.timeout);
       return watched_group(std::move(name), first, place.rank - first, count, std::move(channel),
                            *heartbeat, *hang_watch, log);
     } catch (const std::exception& error) {
