@@ -31,8 +31,13 @@ void print_options(std::string_view verb) {
   fmt::print("\n## isochron {}\n\n", verb);
   fmt::print("| option | value | default | meaning |\n|---|---|---|---|\n");
   Options::describe([]<class Owner, class T>(const Field<Owner, T>& field) {
-    fmt::print("| `{}` | {} | {} | {} |\n", flag_of(field), cell(type_text(field)),
-               cell(value_text(Owner{}.*field.member)), cell(field.help));
+    const Owner defaults;
+    std::string value = value_text(defaults.*field.member);
+    if constexpr (is_optional<T>) {
+      if (!(defaults.*field.member)) value.clear();  // the meaning says what happens
+    }
+    fmt::print("| `{}` | {} | {} | {} |\n", flag_of(field), cell(type_text(field)), cell(value),
+               cell(field.help));
   });
 }
 

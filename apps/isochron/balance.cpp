@@ -99,6 +99,13 @@ std::string text_of(const Balance& balance, const BalanceArguments& arguments,
                      bar_chart("rank", columns));
 }
 
+CallFiles files_of(const BalanceArguments& arguments) {
+  CallFiles files = {.inputs = files_of(arguments.cost),
+                     .outputs = {{.flag = "--json", .path = arguments.json}}};
+  files.inputs.push_back({.flag = "--lengths", .path = arguments.lengths});
+  return files;
+}
+
 ExitCode run_balance(const BalanceArguments& arguments) {
   require(arguments.ranks >= 1 && arguments.ranks <= max_ranks, "balance",
           "--ranks is {}, must be from 1 to {}", arguments.ranks, max_ranks);
@@ -125,7 +132,9 @@ Verb add_balance(CLI::App& program) {
       program.add_subcommand("balance", "Spread sequences over ranks so that all finish together");
   auto arguments = std::make_shared<BalanceArguments>();
   add_text_flag(*flags, "--lengths", arguments->lengths, "file", lengths_help)->required();
-  add_value_flag(*flags, "--ranks", arguments->ranks, "data-parallel ranks")->required();
+  add_value_flag(*flags, "--ranks", arguments->ranks, "data-parallel ranks",
+                 IntegerRange{1, max_ranks})
+      ->required();
   add_option_flags(*flags, arguments->options);
   add_cost_flags(*flags, arguments->cost);
   add_text_flag(*flags, "--json", arguments->json, "file",
@@ -136,7 +145,9 @@ Verb add_balance(CLI::App& program) {
       "  isochron balance --lengths lengths.csv --ranks 8 --equal-count --keep-groups rank\n"
       "  isochron balance --lengths lengths.txt --ranks 64 --model qwen3-8b --hardware h100\n"
       "  isochron balance --lengths lengths.txt --ranks 8 --json - | isochron check -");
-  return {.flags = flags, .run = [arguments] { return run_balance(*arguments); }};
+  return {.flags = flags,
+          .run = [arguments] { return run_balance(*arguments); },
+          .files = [arguments] { return files_of(*arguments); }};
 }
 
 }  // namespace isochron

@@ -113,7 +113,9 @@ ExitCode run(const std::vector<std::string>& arguments) {
     reject(where, "{}", error.what());
   }
   for (const Verb& verb : verbs) {
-    if (verb.flags->parsed()) return verb.run();
+    if (!verb.flags->parsed()) continue;
+    require_separate(verb.files(), where);
+    return verb.run();
   }
   return exit_bad_input;  // the parser demands a verb
 }

@@ -8,17 +8,18 @@
 namespace isochron {
 
 // A flag with one value that is read like everywhere else, so that its errors read the same.
-// `values`: the only ones that make sense, or empty.
+// `values`: the only ones that make sense, or empty; `range`: the integers that do.
 template <class T>
 CLI::Option* add_value_flag(CLI::App& verb, const std::string& flag, T& value,
-                            std::string_view help, std::string_view values = {}) {
+                            std::string_view help, const IntegerRange& range = {},
+                            std::string_view values = {}) {
   const std::string where = verb.get_name();
   return verb
       .add_option_function<std::string>(
           flag,
-          [where, flag, values, &value](const std::string& text) {
+          [where, flag, range, values, &value](const std::string& text) {
             require_listed(where, flag, text, values);
-            value = value_from_text<T>(where, flag, text);
+            value = value_from_text<T>(where, flag, text, range);
           },
           std::string(help))
       ->type_name(values.empty() ? type_text<T>() : std::string(values));
@@ -44,8 +45,11 @@ void add_option_flags(CLI::App& verb, Options& options) {
       verb.add_flag_callback(
           flag, [&value, changed = !value] { value = changed; }, std::string(field.help));
     } else {
-      add_value_flag(verb, flag, value, fmt::format("{} [{}]", field.help, value_text(value)),
-                     field.values);
+      std::string help(field.help);
+      bool has_default = true;  // without a value, the help says what happens
+      if constexpr (is_optional<T>) has_default = value.has_value();
+      if (has_default) help += fmt::format(" [{}]", value_text(value));
+      add_value_flag(verb, flag, value, help, field.range, field.values);
     }
   });
 }

@@ -129,6 +129,13 @@ std::string text_of(const Packing& packing, const PackArguments& arguments, cons
                      text_table(rows), bar_chart("micro-batch", columns));
 }
 
+CallFiles files_of(const PackArguments& arguments) {
+  CallFiles files = {.inputs = files_of(arguments.cost),
+                     .outputs = {{.flag = "--json", .path = arguments.json}}};
+  files.inputs.push_back({.flag = "--lengths", .path = arguments.lengths});
+  return files;
+}
+
 ExitCode run_pack(const PackArguments& arguments) {
   const CostModel model = cost_model_of(arguments.cost, "pack", "verl");
   const Batch batch = read_batch(arguments.lengths);
@@ -164,7 +171,9 @@ Verb add_pack(CLI::App& program) {
       "  isochron pack --lengths lengths.txt --capacity 16384 --oversize alone --multiple 4\n"
       "  isochron pack --lengths lengths.csv --capacity 32768 --keep-groups microbatch\n"
       "  isochron pack --lengths lengths.txt --capacity 16384 --json - | isochron check -");
-  return {.flags = flags, .run = [arguments] { return run_pack(*arguments); }};
+  return {.flags = flags,
+          .run = [arguments] { return run_pack(*arguments); },
+          .files = [arguments] { return files_of(*arguments); }};
 }
 
 }  // namespace isochron

@@ -42,8 +42,6 @@ struct PlanArguments {
   std::string stage_shares;
   std::string rank_speed;
   CostArguments cost;
-  std::string recompute_name;
-  Recompute recompute = Recompute::none;
   std::optional<std::int32_t> batch = {};
   std::string summary;
   std::string json;
@@ -82,8 +80,8 @@ std::vector<double> shares_of(const std::string& text) {
 
 Tokens given_capacity(const std::string& text) {
   const auto capacity = find_integer(text);
-  require(capacity && *capacity >= 1, where,
-          "--capacity is \"{}\", must be an integer of at least 1 or auto", text);
+  require(capacity && *capacity >= 1 && *capacity <= max_total_cost, where,
+          "--capacity is \"{}\", must be an integer from 1 to {} or auto", text, max_total_cost);
   return *capacity;
 }
 
@@ -98,7 +96,7 @@ Capacity worked_out_capacity(const PlanArguments& arguments, const Topology& top
                         .virtual_ = topology.pipeline.virtual_,
                         .group = topology.pipeline.group,
                         .shares = topology.pipeline.shares,
-                        .recompute = arguments.recompute,
+                        .recompute = recompute_of(arguments.cost, where),
                         .keeps_activations = arguments.options.pass == Pass::train});
 }
 
@@ -121,13 +119,12 @@ Question question_of(const PlanArguments& arguments) {
   question.options = resolved(arguments.options, topology);  // before anything large is read
 
   CostArguments cost = arguments.cost;
-  if (cost.cost.empty() && cost.model.empty() && cost.hardware.empty()) {
+  if (!cost.is_given()) {
     cost.model = default_model;
     cost.hardware = default_hardware;
   }
-  question.cost = cost_model_of(
-      cost, where, {},
-      {.tensor_parallel = arguments.options.tensor_parallel, .recompute = arguments.recompute});
+  question.cost = cost_model_of(cost, where, {}, arguments.options.tensor_parallel);
+  require_layers(cost, topology.pipeline, where);
   if (is_auto) {
     question.capacity = worked_out_capacity(arguments, topology);
     topology.capacity = question.capacity->tokens;
@@ -282,8 +279,12 @@ ExitCode plan_batches(const Question& question, const PlanArguments& arguments,
       progress.set_done(static_cast<std::int64_t>(i) + 1);
     }
   }
-  if (!lines.empty()) write_output(arguments.json, lines);
-  if (!arguments.summary.empty()) write_output(arguments.summary, summary.json(*arguments.batch));
+  std::vector<Output> outputs;
+  if (!lines.empty()) outputs.push_back({.path = arguments.json, .text = std::move(lines)});
+  if (!arguments.summary.empty()) {
+    outputs.push_back({.path = arguments.summary, .text = summary.json(*arguments.batch)});
+  }
+  write_outputs(outputs);
   if (arguments.json != "-" && arguments.summary != "-") {
     print((question.capacity ? capacity_text(*question.capacity, arguments) : "") +
           title_of(question, data_set) + summary.text());
@@ -291,21 +292,20 @@ ExitCode plan_batches(const Question& question, const PlanArguments& arguments,
   return summary.has_all_plans() ? exit_done : exit_no_answer;
 }
 
-ExitCode run_plan(PlanArguments arguments) {
-  if (!arguments.recompute_name.empty()) {
-    const auto recompute = find_value<Recompute>(arguments.recompute_name);
-    require(recompute.has_value(), where, "--recompute is \"{}\", must be one of {}",
-            arguments.recompute_name, list_names<Recompute>());
-    require(arguments.cost.cost.empty(), where,
-            "--recompute is given together with --cost, must be one or the other");
-    arguments.recompute = *recompute;
-  }
+CallFiles files_of(const PlanArguments& arguments) {
+  CallFiles files = {.inputs = files_of(arguments.cost),
+                     .outputs = {{.flag = "--json", .path = arguments.json},
+                                 {.flag = "--summary", .path = arguments.summary}}};
+  files.inputs.push_back({.flag = "--lengths", .path = arguments.lengths});
+  files.inputs.push_back({.flag = "--rank-speed", .path = arguments.rank_speed});
+  return files;
+}
+
+ExitCode run_plan(const PlanArguments& arguments) {
   require(!arguments.batch || *arguments.batch >= 1, where, "--batch is {}, must be at least 1",
           arguments.batch.value_or(0));
   require(arguments.summary.empty() || arguments.batch, where,
           "--summary is given without --batch, must be both");
-  require(arguments.summary != "-" || arguments.json != "-", where,
-          "--json and --summary are both -, must be two places");
   const Question question = question_of(arguments);
   const Batch batch = read_batch(arguments.lengths);
   return arguments.batch ? plan_batches(question, arguments, batch)
@@ -319,26 +319,32 @@ Verb add_plan(CLI::App& program) {
       "plan", "Plan a step: which ranks run which sequences, with whom, in which order");
   auto arguments = std::make_shared<PlanArguments>();
   add_text_flag(*flags, "--lengths", arguments->lengths, "file", lengths_help)->required();
-  add_value_flag(*flags, "--ranks", arguments->ranks, "data x context parallel ranks")->required();
+  add_value_flag(*flags, "--ranks", arguments->ranks, "data x context parallel ranks",
+                 IntegerRange{1, max_ranks})
+      ->required();
   add_text_flag(*flags, "--capacity", arguments->capacity, "integer|auto",
                 "padded tokens that a rank may hold at a time; auto: what its memory leaves")
       ->required();
   add_option_flags(*flags, arguments->options);
-  add_value_flag(*flags, "--pipeline", arguments->pipeline, "stages of every rank [1]");
-  add_value_flag(*flags, "--virtual", arguments->virtual_, "chunks of layers per stage [1]");
-  add_value_flag(*flags, "--group", arguments->group,
-                 "slots that a chunk runs before the next, if virtual [stages]");
+  add_value_flag(*flags, "--pipeline", arguments->pipeline, "stages of every rank, up to 4096 [1]",
+                 IntegerRange{1, 4096});
+  add_value_flag(*flags, "--virtual", arguments->virtual_,
+                 "chunks of layers per stage, up to 4096 on all stages [1]", IntegerRange{1, 2048});
+  add_value_flag(
+      *flags, "--group", arguments->group,
+      "slots that a chunk runs before the next, if virtual; times all chunks up to 262144 [stages]",
+      IntegerRange{1, 4096});
   add_value_flag(*flags, "--transfer-ns", arguments->transfer_ns,
-                 "from the end of a chunk to the start of the next [0]");
+                 "from the end of a chunk to the start of the next [0]",
+                 IntegerRange{0, max_total_cost});
   add_text_flag(*flags, "--stage-shares", arguments->stage_shares, "number,..",
                 "of each chunk in the cost; they add up to 1 [equal]");
   add_text_flag(*flags, "--rank-speed", arguments->rank_speed, "file",
                 "one number per rank, 1: as fast as the cost model says");
   add_cost_flags(*flags, arguments->cost, fmt::format("{}_{}", default_model, default_hardware));
-  add_text_flag(*flags, "--recompute", arguments->recompute_name, "none|selective|full",
-                "of --model: what the backward computes again [none]");
+  add_recompute_flag(*flags, arguments->cost);
   add_value_flag(*flags, "--batch", arguments->batch,
-                 "plan all lengths step by step, this many sequences at a time");
+                 "plan all lengths step by step, this many sequences at a time", IntegerRange{1});
   add_text_flag(*flags, "--summary", arguments->summary, "file",
                 "with --batch: write the distribution over the steps as JSON");
   add_text_flag(*flags, "--json", arguments->json, "file",
@@ -353,7 +359,9 @@ Verb add_plan(CLI::App& program) {
       "  isochron plan --lengths data.csv --ranks 8 --capacity 16384 --batch 256 --summary s.json\n"
       "  isochron plan --lengths lengths.txt --ranks 8 --capacity 16384 --json - | isochron "
       "check -");
-  return {.flags = flags, .run = [arguments] { return run_plan(*arguments); }};
+  return {.flags = flags,
+          .run = [arguments] { return run_plan(*arguments); },
+          .files = [arguments] { return files_of(*arguments); }};
 }
 
 }  // namespace isochron

@@ -8,6 +8,7 @@ namespace isochron {
 
 std::vector<std::string> split_plans(std::string_view text, std::string_view where) {
   constexpr std::string_view blank = " \t\r\n";
+  const std::string_view whole = text;
   std::vector<std::string> lines;
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
@@ -21,9 +22,7 @@ std::vector<std::string> split_plans(std::string_view text, std::string_view whe
     return line.front() == '{' && line.back() == '}';
   });
   if (is_plan_per_line) return lines;
-  std::string document;  // one plan, laid out for reading
-  for (const std::string& line : lines) document += line + "\n";
-  return {document};
+  return {std::string(whole)};  // one plan, laid out for reading
 }
 
 }  // namespace isochron

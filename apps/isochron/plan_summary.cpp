@@ -22,6 +22,23 @@ Json json_of(const std::optional<Distribution>& distribution) {
           {"median", median}, {"p95", p95}, {"max", max}};
 }
 
+// A reason counts the sequences of its batch from 0; here they are counted as in the data set.
+std::string counted_from(std::int64_t first, std::string_view reason) {
+  constexpr std::string_view before = "sequence ";
+  std::string text;
+  for (std::size_t found = reason.find(before); found != std::string_view::npos;
+       found = reason.find(before)) {
+    text += reason.substr(0, found + before.size());
+    reason.remove_prefix(found + before.size());
+    const std::size_t end = std::min(reason.find_first_not_of("0123456789"), reason.size());
+    if (const auto number = find_integer(reason.substr(0, end))) {
+      text += fmt::format("{}", first + *number);
+      reason.remove_prefix(end);
+    }
+  }
+  return text + std::string(reason);
+}
+
 }  // namespace
 
 std::optional<Distribution> distribution_of(std::vector<double> values) {
@@ -58,7 +75,8 @@ void PlanSummary::add(const StepPlan& plan, const StepPlan& dealt) {
   if (plan.microbatches.empty()) {
     unanswered_.push_back(fmt::format("batch {}, sequences {} to {}: {}: {}", num_batches_ - 1,
                                       plan.first_sequence, plan.first_sequence + num_rows - 1,
-                                      name_of(plan.status), plan.reason));
+                                      name_of(plan.status),
+                                      counted_from(plan.first_sequence, plan.reason)));
     return;
   }
   const PlanFigures figures = figures_of(plan);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -28,18 +29,28 @@ struct ReportArguments {
   std::string output;               // empty: report.html, for a run in its folder
 };
 
+std::string output_of(const ReportArguments& arguments) {
+  if (!arguments.output.empty()) return arguments.output;
+  const auto& inputs = arguments.inputs;
+  const bool is_one_run = inputs.size() == 1 && is_folder(inputs[0]);
+  return is_one_run ? (std::filesystem::path(inputs[0]) / "report.html").string() : "report.html";
+}
+
 ReportEntry entry_of_file(const std::string& path) {
   ReportEntry entry = {.name = path == "-" ? "standard input" : path, .steps = {}};
-  for (const std::string& document : split_plans(read_file(path), "report")) {
-    entry.steps.push_back({.plan = step_plan_from_json(document),
-                           .violation = find_violation(document).value_or("")});
+  const std::string text = read_file(path);
+  try {
+    for (const std::string& document : split_plans(text, "report")) {
+      entry.steps.push_back({.plan = step_plan_from_json(document, PlanHash::ignored),
+                             .violation = find_violation(document).value_or("")});
+    }
+  } catch (const std::invalid_argument& error) {  // of which of the files?
+    throw std::invalid_argument(fmt::format("{}, in {}", error.what(), entry.name));
   }
   return entry;
 }
 
 ExitCode report_plans(const std::vector<std::string>& paths, const std::string& output) {
-  require(std::count(paths.begin(), paths.end(), "-") <= 1, "report",
-          "standard input is given more than once, must be once");
   std::vector<ReportEntry> entries;
   if (paths.size() == 1) {
     entries = beside_baselines(entry_of_file(paths[0]));
@@ -50,8 +61,11 @@ ExitCode report_plans(const std::vector<std::string>& paths, const std::string& 
   if (output == "-") return exit_done;
   std::string text = fmt::format("{}\n", output);
   for (const auto& [name, steps] : entries) {
-    for (const auto& [plan, violation] : steps) {
-      if (!violation.empty()) text += fmt::format("{}: invalid: {}\n", name, violation);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const std::string& violation = steps[i].violation;
+      if (violation.empty()) continue;
+      const std::string step = steps.size() == 1 ? "" : fmt::format(", step {}", i + 1);
+      text += fmt::format("{}{}: invalid: {}\n", name, step, violation);
     }
   }
   print(text);
@@ -87,12 +101,16 @@ ExitCode run_report(const ReportArguments& arguments) {
   require(folder == inputs.end() || plan == inputs.end(), "report",
           "\"{}\" is a folder and \"{}\" is not, must be run folders or plans alone",
           folder == inputs.end() ? "" : *folder, plan == inputs.end() ? "" : *plan);
-  if (folder == inputs.end()) {
-    return report_plans(inputs, arguments.output.empty() ? "report.html" : arguments.output);
+  return folder == inputs.end() ? report_plans(inputs, output_of(arguments))
+                                : report_runs(inputs, output_of(arguments));
+}
+
+CallFiles files_of(const ReportArguments& arguments) {
+  CallFiles files = {.inputs = {}, .outputs = {{.flag = "--output", .path = output_of(arguments)}}};
+  for (const std::string& input : arguments.inputs) {
+    files.inputs.push_back({.flag = "an input", .path = input});
   }
-  const std::string beside = (std::filesystem::path(inputs[0]) / "report.html").string();
-  const std::string standard = inputs.size() == 1 ? beside : "report.html";
-  return report_runs(inputs, arguments.output.empty() ? standard : arguments.output);
+  return files;
 }
 
 }  // namespace
@@ -122,7 +140,9 @@ Verb add_report(CLI::App& program) {
       "  isochron plan --lengths lengths.txt --ranks 8 --capacity 16384 --json - | isochron report "
       "-\n"
       "  isochron report runs/unbalanced runs/balanced -o speedup.html");
-  return {.flags = flags, .run = [arguments] { return run_report(*arguments); }};
+  return {.flags = flags,
+          .run = [arguments] { return run_report(*arguments); },
+          .files = [arguments] { return files_of(*arguments); }};
 }
 
 }  // namespace isochron

@@ -89,9 +89,15 @@ std::string text_of(const StepPlan& plan, const Timeline& timeline, bool is_plan
                      bubble_table(plan, timeline));
 }
 
+CallFiles files_of(const SimulateArguments& arguments) {
+  CallFiles files = {.inputs = files_of(arguments.cost),
+                     .outputs = {{.flag = "--trace", .path = arguments.trace}}};
+  files.inputs.push_back({.flag = "the plan", .path = arguments.plan});
+  return files;
+}
+
 ExitCode run_simulate(const SimulateArguments& arguments) {
-  const auto& [cost, model, hardware] = arguments.cost;
-  const bool is_plan_cost = cost.empty() && model.empty() && hardware.empty();
+  const bool is_plan_cost = !arguments.cost.is_given() && arguments.cost.recompute.empty();
   const auto documents = split_plans(read_file(arguments.plan), "simulate");
   require(documents.size() == 1, "simulate", "the file holds {} plans, must be one",
           documents.size());
@@ -105,7 +111,9 @@ ExitCode run_simulate(const SimulateArguments& arguments) {
     return exit_no_answer;
   }
   if (!is_plan_cost) {
-    plan.cost = cost_model_of(arguments.cost, "simulate", plan.cost.name);
+    plan.cost =
+        cost_model_of(arguments.cost, "simulate", plan.cost.name, plan.options.tensor_parallel);
+    require_layers(arguments.cost, plan.topology.pipeline, "simulate");
     for (Slot& slot : plan.microbatches) {
       for (ContextGroup& group : slot) group.exchange.reset();  // it was the cheapest of the other
     }
@@ -124,6 +132,7 @@ Verb add_simulate(CLI::App& program) {
   auto arguments = std::make_shared<SimulateArguments>();
   add_text_flag(*flags, "plan", arguments->plan, "file", plan_help)->required();
   add_cost_flags(*flags, arguments->cost);
+  add_recompute_flag(*flags, arguments->cost);
   flags->get_option("--cost")->description("other costs than the plan's: a preset or a JSON file");
   add_text_flag(*flags, "--trace", arguments->trace, "file",
                 "write a trace for Perfetto or Chrome; - is standard output");
@@ -132,7 +141,9 @@ Verb add_simulate(CLI::App& program) {
       "  isochron simulate plan.json\n"
       "  isochron simulate plan.json --trace trace.json\n"
       "  isochron simulate plan.json --model qwen3-8b --hardware a100");
-  return {.flags = flags, .run = [arguments] { return run_simulate(*arguments); }};
+  return {.flags = flags,
+          .run = [arguments] { return run_simulate(*arguments); },
+          .files = [arguments] { return files_of(*arguments); }};
 }
 
 }  // namespace isochron

@@ -17,7 +17,8 @@ CLI::App* add_train_flags(CLI::App& program, TrainArguments& arguments) {
   add_text_flag(*flags, "recipe", arguments.recipe, "file", "the recipe, as YAML")->required();
   flags->add_option("overrides", arguments.overrides, "key=value over what the recipe says")
       ->type_name("key=value ..");
-  add_value_flag(*flags, "--nproc", arguments.nproc, "start so many ranks on this host [1]");
+  add_value_flag(*flags, "--nproc", arguments.nproc, "start so many ranks on this host [1]",
+                 IntegerRange{1});
   flags->add_flag("--dry-run", arguments.dry_run,
                   "plan and count memory, load nothing; exit 1 if the device is too small");
   flags->footer(

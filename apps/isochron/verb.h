@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 
+#include "apps/isochron/call_files.h"
+
 namespace isochron {
 
 // What the program says to whoever started it (DESIGN 5.5).
@@ -13,10 +15,12 @@ enum ExitCode : int {
   exit_world_failed = 3,  // a missing file, a full disk: any other exception
 };
 
-// A verb of the command line: its flags, and what runs once they are read.
+// A verb of the command line: its flags, and what runs once they are read. The files that it writes
+// are made sure of before.
 struct Verb {
   CLI::App* flags = nullptr;
   std::function<ExitCode()> run;
+  std::function<CallFiles()> files = [] { return CallFiles{}; };
 };
 
 [[nodiscard]] Verb add_balance(CLI::App& program);

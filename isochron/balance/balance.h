@@ -30,12 +30,14 @@ struct BalanceOptions {
     row(Field{"equal_count", &Self::equal_count, "sequences per rank differ by at most one"});
     row(Field{"keep_groups", &Self::keep_groups, "rank: sequences of a group on the same rank",
               "none|rank"});
-    row(Field{"minibatch", &Self::minibatch, "balance each block of this many rows; 0: all rows"});
+    row(Field{"minibatch", &Self::minibatch, "balance each block of this many rows; 0: all rows",
+              "", IntegerRange{0}});
     row(Field{"capacity", &Self::capacity,
-              "tokens that a rank may hold in a mini-batch; 0: no limit"});
+              "tokens that a rank may hold in a mini-batch; 0: no limit", "", IntegerRange{0}});
     row(Field{"order", &Self::order, "sequences inside a rank: by index, or small at both ends"});
     row(Field{"max_work", &Self::max_work,
-              "search limit, in exchanges weighed; none: grows with the batch"});
+              "search limit, in exchanges weighed; not given: grows with the batch", "",
+              IntegerRange{0}});
   }
 };
 

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "isochron/core/batch.h"
 
@@ -22,5 +23,16 @@ namespace isochron {
 // one with more than 2^28 operations is rejected.
 [[nodiscard]] std::optional<std::string> find_violation(std::string_view result_json,
                                                         const Batch* expected = nullptr);
+
+// All that is wrong with a result.
+struct Findings {
+  std::vector<std::string> violations;  // in words, one of each broken rule
+  bool has_places = false;  // of a plan: each sequence has one, in a group that can run it
+};
+
+// The same, not only of the first rule that is broken: of a plan all but those that rely on a
+// broken one, of another result the first.
+[[nodiscard]] Findings find_violations(std::string_view result_json,
+                                       const Batch* expected = nullptr);
 
 }  // namespace isochron

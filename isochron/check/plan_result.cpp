@@ -1,6 +1,6 @@
 // The rules of a plan: who stands where, what groups may be, what policies allow, and numbers that
-// follow from running it. Each rule is a function, in the file of its subject; the first that is
-// broken speaks.
+// follow from running it. Each rule is a function, in the file of its subject; its first violation
+// speaks for it.
 
 #include "isochron/check/plan_result.h"
 
@@ -35,9 +35,8 @@ void require_question(const StepPlan& plan) {
           num_ways, most);
 }
 
-// The document says what was asked to the last detail, as it is written: then equal plans have
-// equal hashes.
-Violation find_form_violation(const Json& document, const StepPlan& plan) {
+// The document says what was asked to the last detail.
+Violation find_option_violation(const Json& document, const StepPlan& plan) {
   const auto asked = read_options<PlanOptions>(document);
   Violation found;
   PlanOptions::describe([&](const auto& field) {
@@ -45,7 +44,11 @@ Violation find_form_violation(const Json& document, const StepPlan& plan) {
     found = fmt::format("options.{} is {}, must be resolved to {}", field.key,
                         value_text(asked.*field.member), value_text(plan.options.*field.member));
   });
-  if (found) return found;
+  return found;
+}
+
+// Equal plans have equal hashes, if they are written in the same way.
+Violation find_hash_violation(const Json& document, const StepPlan& plan) {
   const std::string hash = fmt::format("{:016x}", plan_hash(plan));
   const std::string given = text_of(member(document, where, "hash"), where, "hash");
   return broken_unless(
@@ -106,13 +109,15 @@ Violation find_empty_answer_violation(const PlanView& view) {
   return broken_unless(holds_nothing, "status is {}, so peak_activation_bytes must be 0", status);
 }
 
-Violation find_bound_violation(const PlanView& view) {
-  const StepPlan& plan = view.plan();
+Violation find_own_bound_violation(const PlanView& view) {
   const PlanBound bound = plan_bound(view);
-  if (plan.predicted_step_ns < bound.step_ns) {
-    return fmt::format("predicted_step_ns is {}, below {} from {}", plan.predicted_step_ns,
+  return broken_unless(view.plan().predicted_step_ns >= bound.step_ns,
+                       "predicted_step_ns is {}, below {} from {}", view.plan().predicted_step_ns,
                        bound.step_ns, bound.from);
-  }
+}
+
+Violation find_given_bound_violation(const PlanView& view) {
+  const StepPlan& plan = view.plan();
   if (plan.lower_bound_ns > plan.predicted_step_ns) {
     return fmt::format("lower_bound_ns is {}, above predicted_step_ns {}", plan.lower_bound_ns,
                        plan.predicted_step_ns);
@@ -126,16 +131,7 @@ Violation find_bound_violation(const PlanView& view) {
 // Two sums of the same numbers in another order differ by less.
 bool is_close(double a, double b) { return std::abs(a - b) <= 1e-9 * std::abs(b); }
 
-Violation find_times_violation(const PlanView& view) {
-  const StepPlan& plan = view.plan();
-  const PlanTimes times = plan_times(view);
-  if (plan.predicted_step_ns != times.step_ns) {
-    return fmt::format("predicted_step_ns is {}, the plan takes {}", plan.predicted_step_ns,
-                       times.step_ns);
-  }
-  if (!is_close(plan.imbalance, times.imbalance)) {
-    return fmt::format("imbalance is {}, the plan has {}", plan.imbalance, times.imbalance);
-  }
+Violation find_memory_violation(const StepPlan& plan, const PlanTimes& times) {
   if (plan.peak_activation_bytes.size() != times.peak_activation_bytes.size()) {
     return fmt::format("peak_activation_bytes has {} ranks, must have {}",
                        plan.peak_activation_bytes.size(), times.peak_activation_bytes.size());
@@ -155,28 +151,60 @@ Violation find_times_violation(const PlanView& view) {
   return std::nullopt;
 }
 
+Violation find_step_violation(const StepPlan& plan, const PlanTimes& times) {
+  return broken_unless(plan.predicted_step_ns == times.step_ns,
+                       "predicted_step_ns is {}, the plan takes {}", plan.predicted_step_ns,
+                       times.step_ns);
+}
+
+Violation find_imbalance_violation(const StepPlan& plan, const PlanTimes& times) {
+  return broken_unless(is_close(plan.imbalance, times.imbalance),
+                       "imbalance is {}, the plan has {}", plan.imbalance, times.imbalance);
+}
+
 }  // namespace
 
-Violation find_plan_violation(const Json& document, std::string_view json_text,
+Findings find_plan_violations(const Json& document, std::string_view json_text,
                               const Batch* expected) {
-  const StepPlan plan = step_plan_from_json(json_text);
+  const StepPlan plan = step_plan_from_json(json_text, PlanHash::ignored);
   require_question(plan);
-  if (expected != nullptr) {
-    if (auto found = find_difference(plan.batch, *expected)) return found;
-  }
-  if (auto found = find_form_violation(document, plan)) return found;
-  if (auto found = find_reason_violation(plan.status, plan.reason)) return found;
+  Findings findings;
+  const auto holds = [&](Violation found) {
+    if (found) findings.violations.push_back(*std::move(found));
+    return !found;
+  };
+  if (expected != nullptr) holds(find_difference(plan.batch, *expected));
+  const bool is_resolved = holds(find_option_violation(document, plan));
+  if (is_resolved) holds(find_hash_violation(document, plan));  // it is that of resolved options
+  holds(find_reason_violation(plan.status, plan.reason));
   const PlanView view(plan);
-  if (!has_answer(plan.status)) return find_empty_answer_violation(view);
-  // Later rules rely on earlier ones: places first, then groups, policies, and numbers.
-  for (const auto rule :
-       {find_padding_violation, find_slot_violation, find_place_violation, find_size_violation,
-        find_exchange_violation, find_capacity_violation, find_max_sequences_violation,
-        find_kept_group_violation, find_dropped_violation, find_placeholder_violation,
-        find_bound_violation, find_times_violation}) {
-    if (auto found = rule(view)) return found;
+  if (!has_answer(plan.status)) {
+    holds(find_empty_answer_violation(view));
+    return findings;
   }
-  return std::nullopt;
+  // Each of these relies on those before it.
+  for (const auto rule : {find_padding_violation, find_slot_violation, find_place_violation,
+                          find_size_violation, find_exchange_violation}) {
+    if (!holds(rule(view))) return findings;
+  }
+  findings.has_places = true;
+  bool is_admissible = true;
+  for (const auto rule :
+       {find_capacity_violation, find_max_sequences_violation, find_kept_group_violation}) {
+    is_admissible = holds(rule(view)) && is_admissible;
+  }
+  if (is_admissible) {
+    for (const auto rule :
+         {find_dropped_violation, find_placeholder_violation, find_own_bound_violation}) {
+      holds(rule(view));
+    }
+  }
+  holds(find_given_bound_violation(view));
+  const PlanTimes times = plan_times(view);
+  for (const auto rule : {find_step_violation, find_imbalance_violation, find_memory_violation}) {
+    holds(rule(plan, times));
+  }
+  return findings;
 }
 
 }  // namespace isochron::check

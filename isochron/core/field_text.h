@@ -111,12 +111,13 @@ void require_listed(std::string_view where, std::string_view key, std::string_vi
 // The finite number that `text` spells in full, in decimal: "0.5", "-3", "1e-3".
 [[nodiscard]] std::optional<double> find_number(std::string_view text);
 
-// The value that `text` spells. Rejects anything else, with `where`, the key and what is allowed.
+// The value that `text` spells. Rejects anything else, with `where`, the key and what is allowed;
+// an integer of the type outside `range` is left to the owner of the option.
 template <class T>
-[[nodiscard]] T value_from_text(std::string_view where, std::string_view key,
-                                std::string_view text) {
+[[nodiscard]] T value_from_text(std::string_view where, std::string_view key, std::string_view text,
+                                const IntegerRange& range = {}) {
   if constexpr (is_optional<T>) {
-    return value_from_text<typename T::value_type>(where, key, text);
+    return value_from_text<typename T::value_type>(where, key, text, range);
   } else if constexpr (std::is_enum_v<T>) {
     const auto value = find_value<T>(text);
     require(value.has_value(), where, "{} is \"{}\", must be one of {}", key, text,
@@ -131,7 +132,8 @@ template <class T>
     require(
         value && *value >= std::numeric_limits<T>::min() && *value <= std::numeric_limits<T>::max(),
         where, "{} is \"{}\", must be an integer from {} to {}", key, text,
-        std::numeric_limits<T>::min(), std::numeric_limits<T>::max());
+        std::max<std::int64_t>(range.least, std::numeric_limits<T>::min()),
+        std::min<std::int64_t>(range.most, std::numeric_limits<T>::max()));
     return static_cast<T>(*value);
   } else {
     static_assert(std::same_as<T, std::string>, "no text form for this type of option");

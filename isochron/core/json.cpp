@@ -56,18 +56,22 @@ const Json& member(const Json& object, std::string_view where, std::string_view 
   return *found;
 }
 
-std::int64_t integer_of(const Json& value, std::string_view where, std::string_view name,
-                        std::int64_t low, std::int64_t high) {
+std::optional<std::int64_t> find_json_integer(const Json& value) {
   // An unsigned value above 2^63 would wrap around.
   const bool is_small = value.is_number_unsigned()
                             ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(INT64_MAX)
                             : value.is_number_integer();
-  const bool is_inside =
-      is_small && value.get<std::int64_t>() >= low && value.get<std::int64_t>() <= high;
-  if (!is_inside) {
+  if (!is_small) return std::nullopt;
+  return value.get<std::int64_t>();
+}
+
+std::int64_t integer_of(const Json& value, std::string_view where, std::string_view name,
+                        std::int64_t low, std::int64_t high) {
+  const auto integer = find_json_integer(value);
+  if (!integer || *integer < low || *integer > high) {
     reject(where, "{} is {}, must be an integer from {} to {}", name, shown(value), low, high);
   }
-  return value.get<std::int64_t>();
+  return *integer;
 }
 
 double number_of(const Json& value, std::string_view where, std::string_view name) {

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -29,6 +33,9 @@ void require_known_keys(const Json& object, std::string_view where,
 [[nodiscard]] double number_of(const Json& value, std::string_view where, std::string_view name);
 [[nodiscard]] std::string text_of(const Json& value, std::string_view where, std::string_view name);
 
+// The integer that a value is, if 64 bits hold it.
+[[nodiscard]] std::optional<std::int64_t> find_json_integer(const Json& value);
+
 // A value as a message shows it: compact JSON, cut to a readable length.
 [[nodiscard]] std::string shown(const Json& value);
 
@@ -54,11 +61,13 @@ template <class T>
   }
 }
 
+// The value of a field. An integer of the type outside `range` is left to the owner of the option.
 template <class T>
-[[nodiscard]] T field_from_json(const Json& value, std::string_view where, std::string_view key) {
+[[nodiscard]] T field_from_json(const Json& value, std::string_view where, std::string_view key,
+                                const IntegerRange& range = {}) {
   if constexpr (is_optional<T>) {
     if (value.is_null()) return std::nullopt;
-    return field_from_json<typename T::value_type>(value, where, key);
+    return field_from_json<typename T::value_type>(value, where, key, range);
   } else if constexpr (is_list<T>) {
     // One value is a list of one: `train_files: rows.safetensors`.
     using Element = typename T::value_type;
@@ -78,8 +87,14 @@ template <class T>
     require(value.is_boolean(), where, "{} is {}, must be true or false", key, shown(value));
     return value.get<bool>();
   } else if constexpr (std::integral<T>) {
-    return static_cast<T>(integer_of(value, where, key, std::numeric_limits<T>::min(),
-                                     std::numeric_limits<T>::max()));
+    using Limits = std::numeric_limits<T>;
+    const auto integer = find_json_integer(value);
+    if (integer && *integer >= Limits::min() && *integer <= Limits::max()) {
+      return static_cast<T>(*integer);
+    }
+    reject(where, "{} is {}, must be an integer from {} to {}", key, shown(value),
+           std::max<std::int64_t>(range.least, Limits::min()),
+           std::min<std::int64_t>(range.most, Limits::max()));
   } else if constexpr (std::floating_point<T>) {
     return static_cast<T>(number_of(value, where, key));
   } else {
@@ -110,7 +125,7 @@ template <class Options>
     if (found->is_string()) {
       require_listed(where, field.key, found->template get_ref<const std::string&>(), field.values);
     }
-    options.*field.member = field_from_json<T>(*found, where, field.key);
+    options.*field.member = field_from_json<T>(*found, where, field.key, field.range);
   });
   return options;
 }

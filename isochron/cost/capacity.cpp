@@ -83,6 +83,7 @@ Capacity auto_capacity(const ModelShape& shape, const Hardware& hardware,
   require_count("virtual", options.virtual_);
   require_count("group", options.group);
   require_count("loss_chunk", options.loss_chunk);
+  require_layers(shape, options.stages, options.virtual_, where);
   const auto num_chunks =
       static_cast<std::size_t>(options.stages) * static_cast<std::size_t>(options.virtual_);
   require(options.shares.empty() || options.shares.size() == num_chunks, where,

@@ -43,8 +43,8 @@ struct Capacity {
 // that were the largest stage and all its chunks the largest one. A forward pass has the states of
 // training beside it.
 //
-// Throws std::invalid_argument for an invalid shape, a count or a chunk below 1, shares that are
-// not one for each chunk, and memory that leaves nothing for a token.
+// Throws std::invalid_argument for an invalid shape, a count or a chunk below 1, more chunks than
+// layers, shares that are not one for each chunk, and memory that leaves nothing for a token.
 [[nodiscard]] Capacity auto_capacity(const ModelShape& shape, const Hardware& hardware,
                                      const CapacityOptions& options = {});
 

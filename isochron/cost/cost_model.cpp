@@ -50,12 +50,6 @@ std::optional<Nanoseconds> find_integer_cost(const CostModel& model, Tokens leng
   return static_cast<Nanoseconds>(cost);
 }
 
-std::optional<Nanoseconds> find_cost(const CostModel& model, Tokens length,
-                                     Nanoseconds extra_cost) {
-  return has_integer_coefficients(model) ? find_integer_cost(model, length, extra_cost)
-                                         : find_rounded(compute_cost(model, length, extra_cost));
-}
-
 void require_sequence(Tokens length, Nanoseconds extra_cost) {
   require(length >= 1 && length <= max_length, where,
           "the length is {}, must be an integer from 1 to {}", length, max_length);
@@ -128,9 +122,15 @@ void require_valid(const CostModel& model) {
   }
 }
 
+std::optional<Nanoseconds> find_sequence_cost(const CostModel& model, Tokens length,
+                                              Nanoseconds extra_cost) {
+  return has_integer_coefficients(model) ? find_integer_cost(model, length, extra_cost)
+                                         : find_rounded(compute_cost(model, length, extra_cost));
+}
+
 Nanoseconds sequence_cost(const CostModel& model, Tokens length, Nanoseconds extra_cost) {
   require_sequence(length, extra_cost);
-  return required_cost(find_cost(model, length, extra_cost), length);
+  return required_cost(find_sequence_cost(model, length, extra_cost), length);
 }
 
 std::vector<Nanoseconds> sequence_costs(const CostModel& model, const Batch& batch) {
@@ -150,7 +150,7 @@ std::vector<Nanoseconds> sequence_costs(const CostModel& model, const Batch& bat
             "lengths[{}] is {}, must be an integer from 1 to {}", i, length, max_length);
     require(extra >= 0 && extra <= max_total_cost, where,
             "extra_cost_ns[{}] is {}, must be an integer from 0 to {}", i, extra, max_total_cost);
-    const auto cost = find_cost(model, length, extra);
+    const auto cost = find_sequence_cost(model, length, extra);
     require(cost.has_value(), where, "sequence {} of {} tokens costs more than 2^62", i, length);
     total += *cost;
     require(total <= max_total_cost, where, "the costs up to sequence {} add up to more than 2^62",

@@ -92,6 +92,10 @@ void require_valid(const CostModel& model);
                                         Nanoseconds extra_cost = 0);
 [[nodiscard]] std::vector<Nanoseconds> sequence_costs(const CostModel& model, const Batch& batch);
 
+// The same without a word: none above 2^62. Needs a length and an extra cost that are valid.
+[[nodiscard]] std::optional<Nanoseconds> find_sequence_cost(const CostModel& model, Tokens length,
+                                                            Nanoseconds extra_cost);
+
 // Consecutive ranks.
 struct RankRange {
   std::int64_t first = 0;

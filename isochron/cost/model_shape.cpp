@@ -262,6 +262,14 @@ std::vector<std::string> model_names() {
   return names;
 }
 
+void require_layers(const ModelShape& shape, std::int32_t stages, std::int32_t virtual_,
+                    std::string_view where) {
+  const std::int64_t chunks = std::int64_t{stages} * virtual_;
+  require(chunks <= shape.layers, where, "there are {} {}, must be at most {}, the layers of {}",
+          chunks, virtual_ == 1 ? "stages" : fmt::format("chunks on {} stages", stages),
+          shape.layers, shape.name);
+}
+
 std::int64_t num_parameters(const ModelShape& shape) {
   require_valid(shape);
   return static_cast<std::int64_t>(parameters_of(shape));

@@ -54,6 +54,11 @@ void require_valid(const ModelShape& shape);
 [[nodiscard]] ModelShape model_preset(std::string_view name);
 [[nodiscard]] std::vector<std::string> model_names();
 
+// Throws std::invalid_argument unless each of the chunks that pipeline stages cut the model into,
+// `virtual_` on every stage, has a layer.
+void require_layers(const ModelShape& shape, std::int32_t stages, std::int32_t virtual_,
+                    std::string_view where);
+
 // All parameters, exact: embedding, head unless tied, norms, biases, routers, every expert.
 [[nodiscard]] std::int64_t num_parameters(const ModelShape& shape);
 

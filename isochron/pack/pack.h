@@ -31,19 +31,23 @@ struct PackOptions {
   template <class Row>
   static void describe(Row row) {
     using Self = PackOptions;
-    row(Field{"capacity", &Self::capacity, "tokens that one micro-batch may hold; required"});
-    row(Field{"multiple", &Self::multiple, "the number of micro-batches is a multiple of this"});
-    row(Field{"min_count", &Self::min_count, "at least this many micro-batches"});
-    row(Field{"count", &Self::count, "exactly this many micro-batches"});
+    row(Field{"capacity", &Self::capacity, "tokens that one micro-batch may hold; required", "",
+              IntegerRange{1}});
+    row(Field{"multiple", &Self::multiple, "the number of micro-batches is a multiple of this", "",
+              IntegerRange{1}});
+    row(Field{"min_count", &Self::min_count, "at least this many micro-batches", "",
+              IntegerRange{0}});
+    row(Field{"count", &Self::count, "exactly this many micro-batches", "", IntegerRange{1}});
     row(Field{"max_sequences", &Self::max_sequences,
-              "sequences that one micro-batch may hold; 0: no limit"});
+              "sequences that one micro-batch may hold; 0: no limit", "", IntegerRange{0}});
     row(Field{"oversize", &Self::oversize, "a sequence longer than the capacity", "error|alone"});
     row(Field{"short", &Self::short_, "fewer sequences than micro-batches"});
     row(Field{"keep_groups", &Self::keep_groups,
               "microbatch: sequences of a group in the same micro-batch", "none|microbatch"});
     row(Field{"order", &Self::order, "micro-batches by first sequence, or small at both ends"});
     row(Field{"max_work", &Self::max_work,
-              "search limit, in exchanges weighed; none: grows with the batch"});
+              "search limit, in exchanges weighed; not given: grows with the batch", "",
+              IntegerRange{0}});
   }
 };
 

@@ -21,8 +21,8 @@ ContextMode context_mode(const std::string& text) {
   constexpr std::string_view prefix = "static:";
   require(text.starts_with(prefix), where,
           "context is \"{}\", must be static:C, dynamic, dynamic:powers or dynamic:any", text);
-  const auto size =
-      value_from_text<std::int32_t>(where, "C of context static:C", text.substr(prefix.size()));
+  const auto size = value_from_text<std::int32_t>(
+      where, "C of context static:C", text.substr(prefix.size()), {.least = 1, .most = max_ranks});
   require(size >= 1 && size <= max_ranks, where, "context is \"{}\", C must be 1 to {}", text,
           max_ranks);
   return {.kind = Kind::fixed, .size = size};
@@ -60,8 +60,8 @@ PlanOptions resolved(const PlanOptions& options, const Topology& topology) {
           options.max_sequences);
   require(options.tensor_parallel >= 1 && options.tensor_parallel <= max_ranks, where,
           "tensor_parallel is {}, must be 1 to {}", options.tensor_parallel, max_ranks);
-  require(options.pad_multiple >= 1, where, "pad_multiple is {}, must be at least 1",
-          options.pad_multiple);
+  require(options.pad_multiple >= 1 && options.pad_multiple <= max_pad_multiple, where,
+          "pad_multiple is {}, must be 1 to {}", options.pad_multiple, max_pad_multiple);
   if (!options.pad) result.pad = options.pad_multiple > 1 ? Pad::rows : Pad::uneven;
   require(options.max_activation_bytes >= 0, where,
           "max_activation_bytes is {}, must be at least 0", options.max_activation_bytes);

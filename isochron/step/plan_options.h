@@ -44,6 +44,8 @@ struct EnumNames<Pass> {
       {{Pass::train, "train"}, {Pass::forward, "forward"}}};
 };
 
+inline constexpr std::int32_t max_pad_multiple = 1 << 20;  // rows: a second of planning
+
 struct PlanOptions {
   std::string context = "static:1";   // static:C, dynamic, dynamic:powers, dynamic:any
   std::int32_t min_context_size = 1;  // ranks of a group, where sizes are dynamic
@@ -68,30 +70,36 @@ struct PlanOptions {
     row(Field{
         "context", &Self::context,
         "ranks that share a sequence: static:C, dynamic (aligned), dynamic:powers or dynamic:any"});
-    row(Field{"min_context_size", &Self::min_context_size, "dynamic: ranks of a group, at least"});
+    row(Field{"min_context_size", &Self::min_context_size, "dynamic: ranks of a group, at least",
+              "", IntegerRange{1, max_ranks}});
     row(Field{"max_context_size", &Self::max_context_size,
-              "dynamic: ranks of a group, at most; 0: all"});
+              "dynamic: ranks of a group, at most; 0: all", "", IntegerRange{0, max_ranks}});
     row(Field{"sync", &Self::sync, "all ranks wait for each other after a step or a micro-batch"});
     row(Field{"counts", &Self::counts,
-              "slots per rank; none: free, equal where sync or stages ask for it"});
+              "slots per rank; not given: free, equal where sync or stages ask for it"});
     row(Field{"pass", &Self::pass, "forward and backward, or forward only"});
     row(Field{"balance", &Self::balance, "false: deal the input in order, as a loader would"});
     row(Field{"max_sequences", &Self::max_sequences,
-              "sequences that one micro-batch may hold; 0: no limit"});
+              "sequences that one micro-batch may hold; 0: no limit", "", IntegerRange{0}});
     row(Field{"tensor_parallel", &Self::tensor_parallel,
-              "devices of a rank; lengths are padded to a multiple"});
-    row(Field{"oversize", &Self::oversize,
-              "a sequence over the capacity; none: widen where sizes are dynamic, else error"});
+              "devices of a rank; lengths are padded to a multiple", "",
+              IntegerRange{1, max_ranks}});
+    row(Field{
+        "oversize", &Self::oversize,
+        "a sequence over the capacity; not given: widen where sizes are dynamic, else error"});
     row(Field{"short", &Self::short_, "too few sequences for the slots that are required"});
     row(Field{"keep_groups", &Self::keep_groups,
               "where sequences of a prompt group stay together"});
     row(Field{"pad", &Self::pad,
-              "rows that pad_multiple does not divide; none: rows if it is above 1"});
-    row(Field{"pad_multiple", &Self::pad_multiple, "the number of rows is a multiple of this"});
+              "rows that pad_multiple does not divide; not given: rows if it is above 1"});
+    row(Field{"pad_multiple", &Self::pad_multiple,
+              "the number of rows is a multiple of this, up to 1048576", "",
+              IntegerRange{1, max_pad_multiple}});
     row(Field{"max_activation_bytes", &Self::max_activation_bytes,
-              "of the slots in flight on a stage; 0: no limit"});
+              "of the slots in flight on a stage; 0: no limit", "", IntegerRange{0}});
     row(Field{"effort", &Self::effort,
-              "work of the search, in placements weighed; none: grows with the batch"});
+              "work of the search, in placements weighed; not given: grows with the batch", "",
+              IntegerRange{0}});
   }
 
   bool operator==(const PlanOptions&) const = default;

@@ -62,9 +62,12 @@ inline constexpr Tokens padding_row_length = 2;
 //
 // Reading checks the form: all keys, their types and ranges, ids and ranks that exist, groups of
 // consecutive ranks, valid options and cost model, the hash. What a plan means is checked by
-// find_violation() of isochron/check. Throws std::invalid_argument.
+// find_violation() of isochron/check, which also speaks of a wrong hash; after it the hash needs no
+// second look. Throws std::invalid_argument.
+enum class PlanHash { required, ignored };
 [[nodiscard]] std::string to_json(const StepPlan& plan);
-[[nodiscard]] StepPlan step_plan_from_json(std::string_view json_text);
+[[nodiscard]] StepPlan step_plan_from_json(std::string_view json_text,
+                                           PlanHash hash = PlanHash::required);
 
 // FNV-1a, 64 bits, over the bytes of the document without its `hash` and without the line end.
 // Equal plans have equal hashes on every machine.

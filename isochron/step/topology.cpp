@@ -1,5 +1,6 @@
 #include "isochron/step/topology.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -9,7 +10,8 @@ namespace isochron {
 
 void require_valid(const Topology& topology) {
   constexpr std::string_view where = "plan";
-  constexpr std::int32_t max_depth = 4096;  // deeper than any model has layers
+  constexpr std::int32_t max_depth = 4096;     // deeper than any model has layers
+  constexpr std::int32_t max_block = 1 << 18;  // chunks times slots: seconds of planning
   const PipelineShape& shape = topology.pipeline;
   require(topology.ranks >= 1 && topology.ranks <= max_ranks, where, "ranks is {}, must be 1 to {}",
           topology.ranks, max_ranks);
@@ -25,8 +27,17 @@ void require_valid(const Topology& topology) {
   if (shape.virtual_ > 1) {
     require(shape.stages > 1, where, "pipeline.virtual is {}, must be 1 without several stages",
             shape.virtual_);
+    // No more than leave room for a group of as many slots as stages.
+    const std::int32_t max_virtual =
+        std::max(1, std::min(max_depth / shape.stages, max_block / (shape.stages * shape.stages)));
+    require(shape.virtual_ <= max_virtual, where,
+            "pipeline.virtual is {}, must be at most {} with {} stages", shape.virtual_,
+            max_virtual, shape.stages);
     require(shape.group >= shape.stages, where,
             "pipeline.group is {}, must be at least the {} stages", shape.group, shape.stages);
+    require(shape.group <= max_block / shape.num_chunks(), where,
+            "pipeline.group is {}, must be at most {} with {} chunks", shape.group,
+            max_block / shape.num_chunks(), shape.num_chunks());
   } else {
     require(shape.group == 1, where, "pipeline.group is {}, must be 1 without virtual stages",
             shape.group);

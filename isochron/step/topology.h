@@ -34,8 +34,9 @@ struct Topology {
 };
 
 // Throws std::invalid_argument, with the value and what is allowed: ranks 1 to 2^20; a capacity
-// below 1; stages, virtual_ and group 1 to 4096, virtual_ > 1 without several stages or with a
-// group below `stages`, group > 1 without virtual_ > 1; a negative transfer_ns; shares that are not
+// below 1; stages, virtual_, their product and group 1 to 4096, group times chunks above 2^18,
+// virtual_ > 1 without several stages or with a group below `stages`, group > 1 without virtual_ >
+// 1; a negative transfer_ns; shares that are not
 // one positive number per chunk adding up to 1; speeds that are not one number from 0.001 to 1000
 // per rank.
 void require_valid(const Topology& topology);

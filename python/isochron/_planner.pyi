@@ -605,7 +605,7 @@ def balance(lengths: isochron.arrays.IntegerArray | Batch | None, ranks: int, *,
         minibatch: balance each block of this many rows; 0: all rows
         capacity: tokens that a rank may hold in a mini-batch; 0: no limit
         order: sequences inside a rank: by index, or small at both ends
-        max_work: search limit, in exchanges weighed; none: grows with the batch
+        max_work: search limit, in exchanges weighed; not given: grows with the batch
     """
 
 def karmarkar_karp(values: isochron.arrays.NumberArray, parts: int, sizes: Literal['equal', 'free']) -> list[list[int]]:
@@ -780,7 +780,7 @@ def pack(lengths: isochron.arrays.IntegerArray | Batch, *, costs: isochron.array
         short: fewer sequences than micro-batches
         keep_groups: microbatch: sequences of a group in the same micro-batch
         order: micro-batches by first sequence, or small at both ends
-        max_work: search limit, in exchanges weighed; none: grows with the batch
+        max_work: search limit, in exchanges weighed; not given: grows with the batch
     """
 
 def schedule_ranks(lengths: isochron.arrays.IntegerArray | Batch, ranks: int, *, costs: isochron.arrays.IntegerArray | None = None, extra_cost_ns: isochron.arrays.IntegerArray | None = None, groups: Sequence[int] | Sequence[str] | isochron.arrays.IntegerArray | None = None, cost: CostModel | str | None = None, capacity: int, multiple: int = 1, min_count: int = 0, count: int | None = None, max_sequences: int = 0, oversize: Literal['error', 'alone'] = 'error', short: Literal['empty', 'error', 'drop'] = 'empty', keep_groups: Literal['none', 'microbatch'] = 'none', order: Literal['index', 'small_ends'] = 'index', max_work: int | None = None) -> RankSchedule:
@@ -806,7 +806,7 @@ def schedule_ranks(lengths: isochron.arrays.IntegerArray | Batch, ranks: int, *,
         short: fewer sequences than micro-batches
         keep_groups: microbatch: sequences of a group in the same micro-batch
         order: micro-batches by first sequence, or small at both ends
-        max_work: search limit, in exchanges weighed; none: grows with the batch
+        max_work: search limit, in exchanges weighed; not given: grows with the batch
     """
 
 def verl_microbatches(lengths: isochron.arrays.IntegerArray, *, all_reduce_max: Callable[[list[int]], Sequence[int]] | None = None, max_token_len: int, num_batches_divided_by: int | None = None, min_num_micro_batch: int | None = None, use_dynamic_bsz_balance: bool = True, force_group_size: int = 1, max_seq_len: int | None = None, rule: Literal['v0_9_1', 'before_7553'] = 'v0_9_1') -> list[list[int]]:
@@ -1206,18 +1206,18 @@ def plan_step(lengths: isochron.arrays.IntegerArray | Batch, ranks: int, capacit
         min_context_size: dynamic: ranks of a group, at least
         max_context_size: dynamic: ranks of a group, at most; 0: all
         sync: all ranks wait for each other after a step or a micro-batch
-        counts: slots per rank; none: free, equal where sync or stages ask for it
+        counts: slots per rank; not given: free, equal where sync or stages ask for it
         pass_: forward and backward, or forward only
         balance: false: deal the input in order, as a loader would
         max_sequences: sequences that one micro-batch may hold; 0: no limit
         tensor_parallel: devices of a rank; lengths are padded to a multiple
-        oversize: a sequence over the capacity; none: widen where sizes are dynamic, else error
+        oversize: a sequence over the capacity; not given: widen where sizes are dynamic, else error
         short: too few sequences for the slots that are required
         keep_groups: where sequences of a prompt group stay together
-        pad: rows that pad_multiple does not divide; none: rows if it is above 1
-        pad_multiple: the number of rows is a multiple of this
+        pad: rows that pad_multiple does not divide; not given: rows if it is above 1
+        pad_multiple: the number of rows is a multiple of this, up to 1048576
         max_activation_bytes: of the slots in flight on a stage; 0: no limit
-        effort: work of the search, in placements weighed; none: grows with the batch
+        effort: work of the search, in placements weighed; not given: grows with the batch
     """
 
 def naive_plan(lengths: isochron.arrays.IntegerArray | Batch, ranks: int, capacity: int, *, cost: CostModel | str | None = None, extra_cost_ns: isochron.arrays.IntegerArray | None = None, groups: Sequence[int] | Sequence[str] | isochron.arrays.IntegerArray | None = None, stages: int = 1, virtual: int = 1, group: int | None = None, transfer_ns: int = 0, shares: Sequence[float] | None = None, rank_speed: Sequence[float] | None = None, context: str = 'static:1', min_context_size: int = 1, max_context_size: int = 0, sync: Literal['step', 'microbatch'] = 'step', counts: Literal['free', 'equal'] | None = None, pass_: Literal['train', 'forward'] = 'train', balance: bool = True, max_sequences: int = 0, tensor_parallel: int = 1, oversize: Literal['error', 'alone', 'widen'] | None = None, short: Literal['empty', 'error', 'drop'] = 'empty', keep_groups: Literal['none', 'rank', 'microbatch'] = 'none', pad: Literal['uneven', 'rows', 'error'] | None = None, pad_multiple: int = 1, max_activation_bytes: int = 0, effort: int | None = None) -> StepPlan:
@@ -1243,18 +1243,18 @@ def naive_plan(lengths: isochron.arrays.IntegerArray | Batch, ranks: int, capaci
         min_context_size: dynamic: ranks of a group, at least
         max_context_size: dynamic: ranks of a group, at most; 0: all
         sync: all ranks wait for each other after a step or a micro-batch
-        counts: slots per rank; none: free, equal where sync or stages ask for it
+        counts: slots per rank; not given: free, equal where sync or stages ask for it
         pass_: forward and backward, or forward only
         balance: false: deal the input in order, as a loader would
         max_sequences: sequences that one micro-batch may hold; 0: no limit
         tensor_parallel: devices of a rank; lengths are padded to a multiple
-        oversize: a sequence over the capacity; none: widen where sizes are dynamic, else error
+        oversize: a sequence over the capacity; not given: widen where sizes are dynamic, else error
         short: too few sequences for the slots that are required
         keep_groups: where sequences of a prompt group stay together
-        pad: rows that pad_multiple does not divide; none: rows if it is above 1
-        pad_multiple: the number of rows is a multiple of this
+        pad: rows that pad_multiple does not divide; not given: rows if it is above 1
+        pad_multiple: the number of rows is a multiple of this, up to 1048576
         max_activation_bytes: of the slots in flight on a stage; 0: no limit
-        effort: work of the search, in placements weighed; none: grows with the batch
+        effort: work of the search, in placements weighed; not given: grows with the batch
     """
 
 def verl_plan(lengths: isochron.arrays.IntegerArray | Batch, ranks: int, capacity: int, *, cost: CostModel | str | None = None, extra_cost_ns: isochron.arrays.IntegerArray | None = None, groups: Sequence[int] | Sequence[str] | isochron.arrays.IntegerArray | None = None, stages: int = 1, virtual: int = 1, group: int | None = None, transfer_ns: int = 0, shares: Sequence[float] | None = None, rank_speed: Sequence[float] | None = None, context: str = 'static:1', min_context_size: int = 1, max_context_size: int = 0, sync: Literal['step', 'microbatch'] = 'step', counts: Literal['free', 'equal'] | None = None, pass_: Literal['train', 'forward'] = 'train', balance: bool = True, max_sequences: int = 0, tensor_parallel: int = 1, oversize: Literal['error', 'alone', 'widen'] | None = None, short: Literal['empty', 'error', 'drop'] = 'empty', keep_groups: Literal['none', 'rank', 'microbatch'] = 'none', pad: Literal['uneven', 'rows', 'error'] | None = None, pad_multiple: int = 1, max_activation_bytes: int = 0, effort: int | None = None) -> StepPlan:
@@ -1280,18 +1280,18 @@ def verl_plan(lengths: isochron.arrays.IntegerArray | Batch, ranks: int, capacit
         min_context_size: dynamic: ranks of a group, at least
         max_context_size: dynamic: ranks of a group, at most; 0: all
         sync: all ranks wait for each other after a step or a micro-batch
-        counts: slots per rank; none: free, equal where sync or stages ask for it
+        counts: slots per rank; not given: free, equal where sync or stages ask for it
         pass_: forward and backward, or forward only
         balance: false: deal the input in order, as a loader would
         max_sequences: sequences that one micro-batch may hold; 0: no limit
         tensor_parallel: devices of a rank; lengths are padded to a multiple
-        oversize: a sequence over the capacity; none: widen where sizes are dynamic, else error
+        oversize: a sequence over the capacity; not given: widen where sizes are dynamic, else error
         short: too few sequences for the slots that are required
         keep_groups: where sequences of a prompt group stay together
-        pad: rows that pad_multiple does not divide; none: rows if it is above 1
-        pad_multiple: the number of rows is a multiple of this
+        pad: rows that pad_multiple does not divide; not given: rows if it is above 1
+        pad_multiple: the number of rows is a multiple of this, up to 1048576
         max_activation_bytes: of the slots in flight on a stage; 0: no limit
-        effort: work of the search, in placements weighed; none: grows with the batch
+        effort: work of the search, in placements weighed; not given: grows with the batch
     """
 
 def megatron_schedule(lengths: isochron.arrays.IntegerArray, *, ranks: int, capacity: int, min_context_size: int = 1, slot_multiple: int = 1) -> list[list[list[int]]]:

@@ -23,7 +23,8 @@ BalanceAnswer answer_of(nb::handle lengths, nb::handle ranks, nb::handle costs,
                         const nb::kwargs& options) {
   BalanceAnswer answer;
   answer.question = question_of(lengths, costs, extra_cost_ns, groups, cost, "balance");
-  answer.ranks = integer_argument<std::int32_t>(ranks, "balance", "ranks");
+  answer.ranks =
+      integer_argument<std::int32_t>(ranks, "balance", "ranks", IntegerRange{1, max_ranks});
   answer.options = options_of<BalanceOptions>(options, "balance");
   const nb::gil_scoped_release release;
   answer.balance = balance(answer.question.sequences(), answer.ranks, answer.options);

@@ -48,7 +48,8 @@ ScheduleAnswer schedule_of(nb::handle lengths, nb::handle ranks, nb::handle cost
   constexpr std::string_view where = "schedule_ranks";
   ScheduleAnswer answer;
   answer.packing = pack_question(lengths, costs, extra_cost_ns, groups, cost, options, where);
-  const auto num_ranks = integer_argument<std::int32_t>(ranks, where, "ranks");
+  const auto num_ranks =
+      integer_argument<std::int32_t>(ranks, where, "ranks", IntegerRange{1, max_ranks});
   const nb::gil_scoped_release release;
   answer.schedule =
       schedule_ranks(answer.packing.question.sequences(), num_ranks, answer.packing.options);
@@ -123,7 +124,8 @@ void bind_bounds(nb::module_& module) {
         name,
         [function, name](nb::handle lengths, nb::handle capacity) {
           const Integers integers(lengths, name, "lengths");
-          const auto tokens = integer_argument<Tokens>(capacity, name, "capacity");
+          const auto tokens =
+              integer_argument<Tokens>(capacity, name, "capacity", IntegerRange{1, max_total_cost});
           const nb::gil_scoped_release release;
           return function(integers.span(), tokens);
         },

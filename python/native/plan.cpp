@@ -16,6 +16,7 @@ namespace isochron::python {
 namespace {
 
 constexpr std::string_view default_cost = "qwen3-8b_h100";
+constexpr IntegerRange depth = {1, 4096};  // of a pipeline
 
 std::vector<double> numbers_of(nb::handle values, std::string_view where, std::string_view name) {
   if (values.is_none()) return {};
@@ -53,15 +54,19 @@ void add_planner(nb::module_& module, const char* name, MakePlan make, const std
                    nb::handle rank_speed, const nb::kwargs& options) {
         const Batch batch = batch_of(lengths, extra_cost_ns, groups, name);
         Topology topology;
-        topology.ranks = integer_argument<std::int32_t>(ranks, name, "ranks");
-        topology.capacity = integer_argument<Tokens>(capacity, name, "capacity");
+        topology.ranks =
+            integer_argument<std::int32_t>(ranks, name, "ranks", IntegerRange{1, max_ranks});
+        topology.capacity =
+            integer_argument<Tokens>(capacity, name, "capacity", IntegerRange{1, max_total_cost});
         PipelineShape& pipeline = topology.pipeline;
-        pipeline.stages = integer_argument<std::int32_t>(stages, name, "stages");
-        pipeline.virtual_ = integer_argument<std::int32_t>(virtual_, name, "virtual");
-        pipeline.group = !group.is_none() ? integer_argument<std::int32_t>(group, name, "group")
+        pipeline.stages = integer_argument<std::int32_t>(stages, name, "stages", depth);
+        pipeline.virtual_ = integer_argument<std::int32_t>(virtual_, name, "virtual", depth);
+        pipeline.group = !group.is_none()
+                             ? integer_argument<std::int32_t>(group, name, "group", depth)
                          : pipeline.virtual_ > 1 ? pipeline.stages
                                                  : 1;
-        pipeline.transfer_ns = integer_argument<Nanoseconds>(transfer_ns, name, "transfer_ns");
+        pipeline.transfer_ns = integer_argument<Nanoseconds>(transfer_ns, name, "transfer_ns",
+                                                             IntegerRange{0, max_total_cost});
         pipeline.shares = numbers_of(shares, name, "shares");
         topology.rank_speed = numbers_of(rank_speed, name, "rank_speed");
         const CostModel model = cost_of(cost, default_cost, name);

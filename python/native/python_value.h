@@ -47,6 +47,13 @@ template <class T>
   return static_cast<T>(integer_of(json_of(value, where, name), where, name, low, high));
 }
 
+// An argument that is an integer; one outside `range` is left to its owner.
+template <class T>
+[[nodiscard]] T integer_argument(nb::handle value, std::string_view where, std::string_view name,
+                                 const IntegerRange& range) {
+  return field_from_json<T>(json_of(value, where, name), where, name, range);
+}
+
 // An argument that names a value of an enumeration.
 template <class Enum>
 [[nodiscard]] Enum enum_argument(nb::handle value, std::string_view where, std::string_view name) {

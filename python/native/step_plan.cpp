@@ -142,9 +142,11 @@ void bind_step_plan(nb::module_& module) {
       "hash", [](Self self) { return fmt::format("{:016x}", plan_hash(self)); },
       "16 hex digits over all the rest: equal on every machine where the plan is.");
   add_document(type);
-  type.def_static("from_json", &step_plan_from_json, nb::arg("json_text"),
-                  "Reads what to_json() and the command line write. Checks the form; what a plan "
-                  "means is checked by check(). ValueError for anything else.");
+  type.def_static(
+      "from_json", [](std::string_view json_text) { return step_plan_from_json(json_text); },
+      nb::arg("json_text"),
+      "Reads what to_json() and the command line write. Checks the form; what a plan "
+      "means is checked by check(). ValueError for anything else.");
   type.def("__getstate__", [](Self self) { return to_json(self); });
   type.def("__setstate__", [](StepPlan& self, const std::string& state) {
     new (&self) StepPlan(step_plan_from_json(state));

@@ -101,7 +101,7 @@ TEST(PlanSummary, CountsWhatHasAPlanAndNamesWhatHasNone) {
   const std::string text = summary.text();
   EXPECT_THAT(text, HasSubstr("2 batches: 1 optimal, 1 infeasible\n"));
   EXPECT_THAT(text, HasSubstr("all steps together take 16.67 % less time"));
-  EXPECT_THAT(text, HasSubstr("\nbatch 1, sequences 4 to 5: infeasible: sequence 0 of 11 tokens "));
+  EXPECT_THAT(text, HasSubstr("\nbatch 1, sequences 4 to 5: infeasible: sequence 4 of 11 tokens "));
 
   const Json json = parse_json(summary.json(4), "test");
   EXPECT_EQ(json["schema"], "isochron.plan_summary.v1");

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -600,6 +601,35 @@ TEST(CheckPlan, WantsTheOptionsResolvedAndTheDocumentAsItIsWritten) {
   EXPECT_TRUE(words([](Json& j) { j["cost"].erase("name"); }).starts_with("hash is "));
 }
 
+TEST(CheckPlan, ReportsEveryRuleThatIsBroken) {
+  using testing::ElementsAre;
+  using testing::StartsWith;
+  StepPlan plan = plain_plan();
+  EXPECT_THAT(find_violations(to_json(plan)).violations, ElementsAre());
+  EXPECT_TRUE(find_violations(to_json(plan)).has_places);
+  plan.predicted_step_ns += 3;
+  plan.lower_bound_ns = plan.predicted_step_ns + 1;
+  plan.imbalance = 9;
+  ++plan.peak_activation_bytes[1];
+  Json document = Json::parse(to_json(plan));
+  document["hash"] = "0000000000000000";
+  const Findings numbers = find_violations(document.dump());
+  EXPECT_THAT(
+      numbers.violations,
+      ElementsAre(StartsWith("hash is 0000000000000000, but "), StartsWith("lower_bound_ns is "),
+                  StartsWith("predicted_step_ns is "), StartsWith("imbalance is 9, "),
+                  StartsWith("peak_activation_bytes[1] is ")));
+  EXPECT_TRUE(numbers.has_places);
+  EXPECT_EQ(find_violation(document.dump()), numbers.violations.front());
+
+  plan.microbatches[0][0].sequences.clear();  // times and bounds rely on places
+  plan.reason = "no";
+  const Findings places = find_violations(to_json(plan));
+  EXPECT_THAT(places.violations,
+              ElementsAre(StartsWith("status is "), StartsWith("2 sequences stand in groups")));
+  EXPECT_FALSE(places.has_places);
+}
+
 TEST(CheckPlan, RejectsQuestionsThatCannotBeAsked) {
   const auto rejection = [](const std::function<void(Json&)>& change) {
     Json document = Json::parse(to_json(plain_plan()));
@@ -634,16 +664,17 @@ TEST(CheckPlan, RejectsQuestionsThatCannotBeAsked) {
 // A few bytes may ask for a million ranks, four thousand stages, and sixteen million chunks each.
 TEST(CheckPlan, RejectsMoreOperationsThanItCanRun) {
   StepPlan plan = plain_plan();
-  plan.topology.ranks = 1;
-  plan.topology.pipeline = {.stages = 4096, .virtual_ = 4096, .group = 4096};
+  plan.topology.ranks = 1024;
+  plan.topology.pipeline = {.stages = 64, .virtual_ = 64, .group = 64};
   plan.options.counts = Counts::equal;
-  plan.microbatches.assign(4096, {group_of(0, 1, {})});
-  plan.microbatches[0][0].sequences = sequence_ids({0});
-  plan.microbatches[1][0].sequences = sequence_ids({1});
-  plan.microbatches[2][0].sequences = sequence_ids({2});
-  plan.microbatches[3][0].sequences = sequence_ids({3});
+  Slot idle;
+  for (std::int32_t rank = 0; rank < 1024; ++rank) idle.push_back(group_of(rank, 1, {}));
+  plan.microbatches.assign(64, idle);
+  for (std::int32_t i = 0; i < 4; ++i) {
+    plan.microbatches[static_cast<std::size_t>(i)][0].sequences = sequence_ids({i});
+  }
   EXPECT_EQ(message_of([&] { (void)verdict(plan); }),
-            "[check] the plan has 137438953472 operations, must have at most 2^28");
+            "[check] the plan has 536870912 operations, must have at most 2^28");
 }
 
 TEST(CheckPlan, AcceptsRandomPlansOfAllKinds) {

@@ -49,8 +49,7 @@ TEST(CommandLine, NamesWhatIsWrongWithTheCall) {
   EXPECT_EQ(error_line({"balance", "--lengths", "builtin:4", "--ranks", "0"}, 2),
             "isochron: [balance] --ranks is 0, must be from 1 to 1048576");
   EXPECT_EQ(error_line({"balance", "--lengths", "builtin:4", "--ranks", "4x"}, 2),
-            "isochron: [balance] --ranks is \"4x\", must be an integer from -2147483648 to "
-            "2147483647");
+            "isochron: [balance] --ranks is \"4x\", must be an integer from 1 to 1048576");
   EXPECT_EQ(error_line({"balance", "--lengths", "builtin:4", "--ranks", "4", "--order", "x"}, 2),
             "isochron: [balance] --order is \"x\", must be one of index, small_ends");
   EXPECT_EQ(error_line({"balance", "--lengths", "builtin:0", "--ranks", "4"}, 2),
@@ -187,6 +186,13 @@ TEST(CommandLine, HasAFlagAndAFieldForEveryOption) {
       {"plan", "--lengths", "builtin:8", "--ranks", "2", "--capacity", "200000", "--json", "-"},
       {"--capacity", "--pipeline", "--virtual", "--group", "--transfer-ns", "--stage-shares",
        "--rank-speed", "--recompute", "--batch", "--summary"});
+}
+
+TEST(CommandLine, SaysWhatHappensWithoutAnOption) {
+  const std::string help = run_program({"plan", "--help"}).out;
+  EXPECT_THAT(help, HasSubstr("not given: free"));
+  EXPECT_THAT(help, testing::Not(HasSubstr("ask for it [none]")));
+  EXPECT_THAT(help, HasSubstr("stay together [none]"));  // which is a value
 }
 
 TEST(CommandLine, PassesEveryFlagOn) {

@@ -1,16 +1,20 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "tests/cli/calls.h"
+#include "tests/support/rehash.h"
 
 namespace isochron {
 namespace {
 
 using testing::HasSubstr;
+using testing::MatchesRegex;
 using testing::Not;
 using testing::StartsWith;
 
@@ -126,9 +130,22 @@ TEST(PlanVerb, NamesWhatIsWrongWithTheCall) {
   };
   EXPECT_EQ(line({}), "isochron: [plan] --capacity is required");
   EXPECT_EQ(line({"--capacity", "much"}),
-            "isochron: [plan] --capacity is \"much\", must be an integer of at least 1 or auto");
+            "isochron: [plan] --capacity is \"much\", must be an integer from 1 to "
+            "4611686018427387904 or auto");
   EXPECT_EQ(line({"--capacity", "0"}),
-            "isochron: [plan] --capacity is \"0\", must be an integer of at least 1 or auto");
+            "isochron: [plan] --capacity is \"0\", must be an integer from 1 to "
+            "4611686018427387904 or auto");
+  EXPECT_EQ(line({"--capacity", "99999999999999999999"}),
+            "isochron: [plan] --capacity is \"99999999999999999999\", must be an integer from 1 to "
+            "4611686018427387904 or auto");
+  EXPECT_EQ(line({"--capacity", "9", "--batch", "x"}),
+            "isochron: [plan] --batch is \"x\", must be an integer from 1 to 2147483647");
+  EXPECT_EQ(line({"--capacity", "9", "--effort", "abc"}),
+            "isochron: [plan] --effort is \"abc\", must be an integer from 0 to "
+            "9223372036854775807");
+  EXPECT_EQ(
+      line({"--capacity", "9", "--context", "static:x"}),
+      "isochron: [plan] C of context static:C is \"x\", must be an integer from 1 to 1048576");
   EXPECT_EQ(line({"--capacity", "9", "--balance"}),
             "isochron: [plan] unknown flag --balance, did you mean --no-balance?");
   EXPECT_EQ(line({"--capacity", "9", "--stages", "4"}),
@@ -234,6 +251,15 @@ TEST(PlanVerb, SaysWhyThereIsNoPlan) {
   EXPECT_EQ(run_program({"check", "-"}, plan.dump()).out, "valid\n");
   EXPECT_EQ(run_program(joined(call, {"--json", "none.json"})).exit_code, 1);
   EXPECT_EQ(parse_json(read_test_file("none.json"), "test"), plan);
+}
+
+TEST(PlanVerb, SaysThatLimitsLeaveNoSize) {
+  const Finished text =
+      run_program({"plan", "--lengths", "builtin:8", "--ranks", "4", "--capacity", "200000",
+                   "--context", "dynamic", "--min-context-size", "3", "--max-context-size", "3"});
+  EXPECT_EQ(text.exit_code, 1);
+  EXPECT_EQ(text.out,
+            "infeasible: context dynamic has no groups of 3 to 3 ranks where there are 4\n");
 }
 
 TEST(PlanVerb, WorksOutTheCapacityFromTheMemory) {
@@ -349,8 +375,32 @@ TEST(PlanVerb, GoesOnAfterABatchWithoutAPlan) {
   EXPECT_EQ(summary["slots"]["count"], 2);
   const Finished text = run_program(call);
   EXPECT_EQ(text.exit_code, 1);
-  EXPECT_THAT(text.out, HasSubstr("batch 1, sequences 2 to 3: infeasible: sequence 0 of 50 "));
+  EXPECT_THAT(text.out, HasSubstr("batch 1, sequences 2 to 3: infeasible: sequence 2 of 50 "));
   EXPECT_EQ(json_of(joined(call, {"--summary", "-"}), 1), summary);
+}
+
+TEST(PlanVerb, CutsAModelIntoNoMoreChunksThanLayers) {
+  const auto message = [](const std::vector<std::string>& flags) {
+    return error_line(joined(small_call, flags), 2);
+  };
+  const std::string words =
+      "isochron: [plan] there are 64 stages, must be at most 36, the layers of qwen3-8b";
+  EXPECT_EQ(message({"--pipeline", "64"}), words);
+  EXPECT_EQ(message({"--pipeline", "64", "--model", "qwen3-8b", "--hardware", "h100"}), words);
+  EXPECT_EQ(message({"--pipeline", "4", "--virtual", "10"}),
+            "isochron: [plan] there are 40 chunks on 4 stages, must be at most 36, the layers of "
+            "qwen3-8b");
+  EXPECT_EQ(run_program(joined(small_call, {"--pipeline", "64", "--cost", "verl"})).exit_code, 0);
+}
+
+TEST(PlanVerb, TakesLittleMemoryForManySequencesOnGroupsOfAnySize) {
+  const Finished finished =
+      run_program({"plan", "--lengths", "builtin:65536", "--ranks", "4096", "--capacity", "16384",
+                   "--context", "dynamic:any", "--json", "-"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  rusage children{};
+  ASSERT_EQ(getrusage(RUSAGE_CHILDREN, &children), 0);
+  EXPECT_LT(children.ru_maxrss, 500'000);  // kB; a table of all costs takes two million
 }
 
 TEST(CheckVerb, NamesTheLineOfAPlanThatIsWrong) {
@@ -366,12 +416,49 @@ TEST(CheckVerb, NamesTheLineOfAPlanThatIsWrong) {
   };
   EXPECT_EQ(check(first + second, "builtin:6"), "valid\n");
   EXPECT_EQ(check(second + first, "builtin:6"),
-            "line 1: first_sequence is 3, the lines before have 0 sequences\n");
+            "line 1: first_sequence is 3, the lines before have 0 sequences\n"
+            "line 1: the plan is about other sequences than the expected batch\n"
+            "line 2: first_sequence is 0, the lines before have 3 sequences\n"
+            "line 2: the plan is about other sequences than the expected batch\n");
   EXPECT_EQ(check(first + second, "builtin:7"),
             "the plans are about 6 sequences, the expected batch has 7\n");
   const std::string others = write_test_file("others.txt", "1\n2\n3\n4\n5\n6\n");
   EXPECT_EQ(check(first + second, others),
-            "line 1: the plan is about other sequences than the expected batch\n");
+            "line 1: the plan is about other sequences than the expected batch\n"
+            "line 2: the plan is about other sequences than the expected batch\n");
+}
+
+TEST(CheckVerb, ProvesTheBoundAgain) {
+  Json plan = json_of({"plan", "--lengths", "builtin:64", "--ranks", "8", "--capacity", "16384",
+                       "--context", "dynamic", "--json", "-"});
+  ASSERT_EQ(plan["status"], "feasible");
+  const auto proven = plan["lower_bound_ns"].get<std::int64_t>();
+  plan["lower_bound_ns"] = proven + 1;
+  const Finished raised = run_program({"check", "-"}, rehashed(plan));
+  EXPECT_EQ(raised.exit_code, 0);
+  EXPECT_EQ(raised.out, "valid\n");
+  EXPECT_EQ(raised.err,
+            fmt::format("isochron: [check] lower_bound_ns is {}, this version proves no more than "
+                        "{}\n",
+                        proven + 1, proven));
+  plan["lower_bound_ns"] = proven - 1;  // less than can be proven is true as well
+  const Finished lowered = run_program({"check", "-"}, rehashed(plan));
+  EXPECT_EQ(lowered.out, "valid\n");
+  EXPECT_EQ(lowered.err, "");
+}
+
+TEST(CheckVerb, ReportsAllThatIsWrong) {
+  Json plan = json_of({"plan", "--lengths", "builtin:64", "--ranks", "8", "--capacity", "16384",
+                       "--context", "dynamic", "--json", "-"});
+  const auto step = plan["predicted_step_ns"].get<std::int64_t>();
+  plan["predicted_step_ns"] = step + 1;
+  plan["lower_bound_ns"] = step + 2;
+  plan["imbalance"] = 7;
+  const Finished checked = run_program({"check", "-"}, plan.dump());
+  EXPECT_EQ(checked.exit_code, 1);
+  EXPECT_EQ(checked.err, "");
+  EXPECT_THAT(checked.out, MatchesRegex("hash is [^\n]*\nlower_bound_ns is [^\n]*\n"
+                                        "predicted_step_ns is [^\n]*\nimbalance is 7, [^\n]*\n"));
 }
 
 }  // namespace

@@ -51,6 +51,36 @@ TEST(SimulateVerb, TakesOtherCosts) {
   EXPECT_THAT(finished.out, Not(HasSubstr("lower bound")));
 }
 
+TEST(SimulateVerb, TakesAModelThatComputesAgain) {
+  const std::string plan =
+      run_program({"plan", "--lengths", "builtin:16", "--ranks", "2", "--capacity", "16384",
+                   "--tensor-parallel", "2", "--pipeline", "4", "--json", "-"})
+          .out;
+  const auto simulate = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> call = {"simulate", "-"};
+    call.insert(call.end(), flags.begin(), flags.end());
+    return run_program(call, plan);
+  };
+  EXPECT_THAT(simulate({"--model", "qwen3-8b", "--hardware", "h100", "--recompute", "full"}).out,
+              HasSubstr("cost qwen3-8b_h100_tp2_full"));
+  EXPECT_EQ(simulate({"--recompute", "full"}).err,
+            "isochron: [simulate] --recompute is given without --model, must be both\n");
+  EXPECT_EQ(simulate({"--model", "qwen3-8b", "--hardware", "h100", "--recompute", "most"}).err,
+            "isochron: [simulate] --recompute is \"most\", must be one of none, selective, full\n");
+}
+
+TEST(SimulateVerb, KnowsTheLayersOfAModel) {
+  const std::string plan = run_program({"plan", "--lengths", "builtin:16", "--ranks", "2",
+                                        "--capacity", "16384", "--pipeline", "36", "--json", "-"})
+                               .out;
+  const Finished finished =
+      run_program({"simulate", "-", "--model", "qwen3-0.6b", "--hardware", "h100"}, plan);
+  EXPECT_EQ(finished.exit_code, 2);
+  EXPECT_EQ(finished.err,
+            "isochron: [simulate] there are 36 stages, must be at most 28, the layers of "
+            "qwen3-0.6b\n");
+}
+
 TEST(SimulateVerb, WritesATrace) {
   const Finished finished = run_program({"simulate", "-", "--trace", "-"}, to_json(plan()));
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
@@ -105,6 +135,37 @@ TEST(ReportVerb, TakesOnePlanPerLine) {
   const Json data = parse_json(html.substr(begin, html.find("</script>", begin) - begin), "test");
   ASSERT_EQ(data["entries"].size(), 3u);
   for (const Json& entry : data["entries"]) EXPECT_EQ(entry["steps"].size(), 2u);
+}
+
+TEST(ReportVerb, NamesTheStepThatIsInvalid) {
+  const std::string path = write_test_file("steps.jsonl", to_json(plan()) + broken_plan());
+  const std::string html = write_test_file("steps.html", "");
+  const Finished finished = run_program({"report", path, path, "-o", html});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_THAT(finished.out, HasSubstr(path + ", step 2: invalid: "));
+}
+
+TEST(ReportVerb, DrawsAPlanOfAnotherHashAsInvalid) {
+  Json document = parse_json(to_json(plan()), "test");
+  document["hash"] = "0000000000000000";
+  const std::string path = write_test_file("hash.json", document.dump());
+  const std::string html = write_test_file("hash.html", "");
+  const Finished finished = run_program({"report", path, path, "-o", html});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_THAT(finished.out, HasSubstr("invalid: hash is 0000000000000000, but "));
+}
+
+TEST(ReportVerb, NamesTheFileAndTheLineThatIsBroken) {
+  const std::string whole = write_test_file("whole.json", to_json(plan()));
+  const std::string cut = write_test_file("cut.json", "{\"schema\": \"isochron.plan.v1\", \"ran");
+  const std::string place = "line 1 is not valid JSON at byte 36 of the text";
+  EXPECT_EQ(run_program({"report", whole, cut}).err,
+            "isochron: [plan] " + place + ", in " + cut + "\n");
+  EXPECT_EQ(run_program({"check", cut}).err, "isochron: [check] " + place + "\n");
+  const std::string other = write_test_file("other.json", "{\"ranks\": 1,\n");
+  for (const char* verb : {"check", "simulate"}) {
+    EXPECT_THAT(run_program({verb, other}).err, HasSubstr("line 2 is not valid JSON at byte 14"));
+  }
 }
 
 TEST(ReportVerb, RejectsWhatIsNoPlan) {

@@ -69,6 +69,24 @@ TEST(Fields, NameTheKeyTheValueAndWhatIsAllowed) {
   EXPECT_EQ(message_of_json(R"([])"), "[it] options is a list of 0, must be an object");
 }
 
+struct LimitedOptions {
+  std::optional<std::int32_t> level = {};
+
+  template <class Row>
+  static void describe(Row row) {
+    row(Field{"level", &LimitedOptions::level, "how high", "", IntegerRange{1, 9}});
+  }
+};
+
+TEST(Fields, NameTheIntegersThatMakeSense) {
+  const auto read = [](std::string_view text) {
+    return options_from_json<LimitedOptions>(parse_json(text, "it"), "it");
+  };
+  EXPECT_EQ(message_of([&] { (void)read(R"({"level":1.5})"); }),
+            "[it] level is 1.5, must be an integer from 1 to 9");
+  EXPECT_EQ(read(R"({"level":10})").level, 10);  // what that means, the owner of the option says
+}
+
 TEST(Json, RejectsWhatOtherReadersAcceptSilently) {
   EXPECT_EQ(message_of_json("{\"count\":1,\n\"count\":2}"),
             "[it] the key \"count\" occurs twice in one object");

@@ -95,6 +95,9 @@ TEST(AutoCapacity, RejectsCountsThatMakeNoSense) {
   const auto message = [](const CapacityOptions& options) {
     return message_of([&] { (void)auto_capacity(shape, h100, options); });
   };
+  EXPECT_EQ(message({.stages = 11, .virtual_ = 3}),
+            "[capacity] there are 33 chunks on 11 stages, must be at most 32, the layers of "
+            "llama-3-8b");
   EXPECT_EQ(message({.ranks = 0}), "[capacity] ranks is 0, must be 1 to 1048576");
   EXPECT_EQ(message({.tensor_parallel = 0}),
             "[capacity] tensor_parallel is 0, must be 1 to 1048576");

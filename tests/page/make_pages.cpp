@@ -67,6 +67,13 @@ std::vector<ReportEntry> several_steps() {
   return {before, after};
 }
 
+// The first of the steps has no valid plan in one of the two.
+std::vector<ReportEntry> steps_with_a_gap() {
+  std::vector<ReportEntry> entries = several_steps();
+  entries[0].steps[0].violation = "slot 0, rank 3: 17,000 tokens exceed the capacity 16,384";
+  return entries;
+}
+
 void write(const std::string& path, const std::vector<ReportEntry>& entries) {
   std::ofstream(path, std::ios::binary) << report_html(entries);
 }
@@ -87,4 +94,7 @@ int main(int argc, char** argv) {
   write(folder + "hostile.html", hostile_entries());
   write(folder + "troubled.html", troubled_entries());
   write(folder + "steps.html", several_steps());
+  write(folder + "gap.html", steps_with_a_gap());
+  write(folder + "others.html", {entry("a.json", example_plan({.sequences = 200})),
+                                 entry("b.json", example_plan({.ranks = 8, .sequences = 64}))});
 }

@@ -174,6 +174,25 @@ def check_steps(open_page):
         assert not report.page.locator("#steps").is_visible()
 
 
+def check_what_is_compared(open_page):
+    """Only plans of one batch on one machine are compared, and sums are over the same steps."""
+    with open_page("others") as report:
+        banners = report.page.locator(".banner").all_inner_texts()
+        assert len(banners) == 1, banners
+        assert "a.json is not compared with b.json" in banners[0]
+        assert "other sequences, 8 and 4 ranks" in banners[0]
+        assert "against" not in report.text("#figures")
+        assert "%" not in "".join(report.page.locator("#comparison td.change").all_inner_texts())
+    with open_page("ranks_64") as report:
+        assert "against" in report.text("#figures")
+        fill = re.search(r"Token fill\s+([\d.]+ %)", report.text("#figures")).group(1)
+        assert f"together {fill} of the capacity" in report.page.locator("body").inner_text()
+    with open_page("gap") as report:
+        history = report.text("#history")
+        assert history.count("6 steps, the 5 that all have take ") == 2, history
+        assert history.count("1 without a valid plan") == 1, history
+
+
 def check_pipeline(open_page):
     """Stages are rows, forward and backward are told apart."""
     with open_page("pipeline") as report:
@@ -186,7 +205,8 @@ def check_pipeline(open_page):
 
 
 CHECKS = [check_comparison, check_sizes, check_hover, check_wide_groups, check_zoom, check_keyboard, check_themes,
-          check_hostile_text, check_troubled_plans, check_steps, check_pipeline]  # fmt: skip
+          check_hostile_text, check_troubled_plans, check_steps,
+          check_what_is_compared, check_pipeline]  # fmt: skip
 
 
 if __name__ == "__main__":

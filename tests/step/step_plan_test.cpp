@@ -168,7 +168,7 @@ TEST(StepPlan, RejectsADocumentOfAnotherForm) {
   EXPECT_EQ(rejection([](Json& j) { j["ranks"] = 0; }),
             "[plan] ranks is 0, must be an integer from 1 to 1048576");
   EXPECT_EQ(rejection([](Json& j) { j["capacity"] = 0; }),
-            "[plan] capacity is 0, must be an integer from 1 to 9223372036854775807");
+            "[plan] capacity is 0, must be an integer from 1 to 4611686018427387904");
   EXPECT_EQ(rejection([](Json& j) { j["pipeline"]["depth"] = 1; }),
             "[plan] unknown key \"depth\", did you mean \"group\"?");
   EXPECT_EQ(rejection([](Json& j) { j["pipeline"]["shares"] = 1; }),
@@ -238,8 +238,7 @@ TEST(PlanOptions, NameWhatIsOutOfRangeOrContradicts) {
   EXPECT_EQ(message({.context = "wide"}),
             "[plan] context is \"wide\", must be static:C, dynamic, dynamic:powers or dynamic:any");
   EXPECT_EQ(message({.context = "static:x"}),
-            "[plan] C of context static:C is \"x\", must be an integer from -2147483648 to "
-            "2147483647");
+            "[plan] C of context static:C is \"x\", must be an integer from 1 to 1048576");
   EXPECT_EQ(message({.context = "static:0"}),
             "[plan] context is \"static:0\", C must be 1 to 1048576");
   EXPECT_EQ(message({.context = "static:3"}),
@@ -258,7 +257,10 @@ TEST(PlanOptions, NameWhatIsOutOfRangeOrContradicts) {
             "[plan] oversize is widen, must be error or alone with context static:1");
   EXPECT_EQ(message({.max_sequences = -1}), "[plan] max_sequences is -1, must be at least 0");
   EXPECT_EQ(message({.tensor_parallel = 0}), "[plan] tensor_parallel is 0, must be 1 to 1048576");
-  EXPECT_EQ(message({.pad_multiple = 0}), "[plan] pad_multiple is 0, must be at least 1");
+  EXPECT_EQ(message({.pad_multiple = 0}), "[plan] pad_multiple is 0, must be 1 to 1048576");
+  EXPECT_EQ(message({.pad_multiple = (1 << 20) + 1}),
+            "[plan] pad_multiple is 1048577, must be 1 to 1048576");
+  EXPECT_EQ(message({.pad_multiple = 1 << 20}), "accepted");
   EXPECT_EQ(message({.max_activation_bytes = -1}),
             "[plan] max_activation_bytes is -1, must be at least 0");
   EXPECT_EQ(message({.effort = -1}), "[plan] effort is -1, must be at least 0");
@@ -281,6 +283,20 @@ TEST(Topology, NamesWhatIsOutOfRange) {
             "[plan] pipeline.group is 1, must be at least the 2 stages");
   EXPECT_EQ(with({.stages = 2, .group = 2}),
             "[plan] pipeline.group is 2, must be 1 without virtual stages");
+  EXPECT_EQ(with({.stages = 64, .virtual_ = 64, .group = 64}), "accepted");
+  EXPECT_EQ(with({.stages = 64, .virtual_ = 65, .group = 64}),
+            "[plan] pipeline.virtual is 65, must be at most 64 with 64 stages");
+  EXPECT_EQ(with({.stages = 4096, .virtual_ = 2, .group = 4096}),
+            "[plan] pipeline.virtual is 2, must be at most 1 with 4096 stages");
+  EXPECT_EQ(with({.stages = 64, .virtual_ = 4, .group = 1024}), "accepted");
+  EXPECT_EQ(with({.stages = 64, .virtual_ = 4, .group = 1025}),
+            "[plan] pipeline.group is 1025, must be at most 1024 with 256 chunks");
+  EXPECT_EQ(with({.stages = 512, .virtual_ = 1, .group = 1}), "accepted");
+  for (const std::int32_t stages : {2, 100, 256, 512}) {  // whatever is allowed has a group
+    const std::int32_t most = std::min(4096 / stages, (1 << 18) / (stages * stages));
+    if (most == 1) continue;
+    EXPECT_EQ(with({.stages = stages, .virtual_ = most, .group = stages}), "accepted") << stages;
+  }
   EXPECT_EQ(with({.transfer_ns = -1}), "[plan] pipeline.transfer_ns is -1, must be at least 0");
   EXPECT_EQ(with({.stages = 2, .shares = {1}}),
             "[plan] pipeline.shares has 1 numbers, must be one for each of the 2 chunks");

@@ -37,9 +37,9 @@ function fillChart(plan) {
       groups.map((group) => sum(group.sequences.map((id) => lengthOf(plan, id))) / group.size);
   const most = Math.max(plan.capacity, largest(padded)) * 1.04;
   const over = padded.filter((tokens) => tokens > plan.capacity).length;
+  const {padded: taken, room} = plan.tokenCounts;  // as the token fill: wide groups count as wide
   const caption =
-      `Fullest first; mean ${
-          percentText(sum(padded) / Math.max(1, padded.length) / plan.capacity)} of the capacity` +
+      `Fullest first; together ${percentText(taken / Math.max(1, room))} of the capacity` +
       (over > 0 ? `, ${integerText(over)} over it` : '');
   return figure(plan, caption, barChart({
                   ...valueAxis(most, plainScales),
@@ -132,11 +132,18 @@ function drawHistory() {
   if (numSteps < 2) return;
   const most = 1.04 *
       Math.max(1, largest(entries.flatMap((entry) => entry.steps.map((step) => step.step_ns))));
+  const timesOf = (entry) => entry.steps.map((step) => (step.violation ? 0 : step.step_ns));
+  const shared = entries.map(timesOf).filter((times) => times.some((time) => time > 0));
+  const isShared = (i) => shared.every((times) => times[i] > 0);
   fillWith(byId('history'), ...entries.map((entry) => {
-    const times = entry.steps.map((step) => (step.violation ? 0 : step.step_ns));
+    const times = timesOf(entry);
     const played = times.filter((time) => time > 0);
+    const compared = times.filter((time, i) => isShared(i));
+    const together = compared.length === times.length ?
+        `together ${timeText(sum(compared))}` :
+        `the ${integerText(compared.length)} that all have take ${timeText(sum(compared))}`;
     const caption = `${plural(entry.steps.length, 'step')}, ${
-                        played.length > 0 ? `together ${timeText(sum(played))}` : 'none valid'}` +
+                        played.length === 0 ? 'none valid' : together}` +
         (played.length < times.length ?
              `; ${integerText(times.length - played.length)} without a valid plan` :
              '');

@@ -3,10 +3,11 @@
 // A metric is {name, note, value(column), text(value), parts(value), aside(column), delta, higher,
 // key}: `key` ones are cards, `delta: 'relative'` ones are compared, and more is better where it is
 // `higher`. The page says which columns have figures (hasFigures) and can be measured against
-// (isSound).
+// (isSound), and which of them are about the same (isComparable).
 
 function deltaOf(metric, column, before) {
   if (!before || before === column || metric.delta !== 'relative' || !isSound(column)) return null;
+  if (!isComparable(column, before)) return null;
   const from = metric.value(before);
   const to = metric.value(column);
   if (!from || to === null) return null;

@@ -86,3 +86,18 @@ function preparedPlan(entry, index) {
 const hasFigures = (plan) => plan.hasTimeline;
 // An entry that others are measured against: it has a time, and nothing is wrong with it.
 const isSound = (plan) => plan.hasTimeline && !plan.isInvalid;
+
+// In what two plans are about different things, in words; only what is about the same is compared.
+function differencesOf(plan, other) {
+  const hasOtherLengths = plan.lengths.length !== other.lengths.length ||
+      plan.lengths.some((length, i) => length !== other.lengths[i]);
+  const difference = (name, a, b) => (a === b ? [] : [`${a} and ${b} ${name}`]);
+  return [
+    ...(hasOtherLengths ? ['other sequences'] : []),
+    ...difference('ranks', other.ranks, plan.ranks),
+    ...difference('stages', other.stages, plan.stages),
+    ...difference('as costs', other.cost, plan.cost),
+    ...difference('passes', other.pass, plan.pass),
+  ];
+}
+const isComparable = (plan, other) => differencesOf(plan, other).length === 0;

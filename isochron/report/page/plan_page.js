@@ -14,7 +14,8 @@ function showStep(index) {
   document.body.classList.toggle('single', plans.length === 1);
   markChosenStep(index, numSteps);
   const after = plans[plans.length - 1];
-  const before = plans.slice(0, -1).find(isSound) || null;
+  const before =
+      plans.slice(0, -1).find((plan) => isSound(plan) && isComparable(plan, after)) || null;
   drawHeading();
   drawBanners();
   drawFigures(metrics, after, before);

@@ -11,6 +11,7 @@ let isScaled = true;
 const hasClock = () => true;
 const hasFigures = () => true;
 const isSound = () => true;
+const isComparable = () => true;
 const metricOf = (run, name) => run.metrics.find((curve) => curve.name === name) || null;
 const curveOf = (run, name) => run.curves.find((curve) => curve.name === name);
 // The time of a plan is multiplied by this.

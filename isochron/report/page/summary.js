@@ -78,6 +78,12 @@ function drawBanners() {
     if (plan.dropped.length > 0) notes.push(`${plural(plan.dropped.length, 'sequence')} dropped`);
     return notes.length > 0 ? [banner('quiet', plan.name, notes.join('; '))] : [];
   });
+  const after = plans[plans.length - 1];
+  for (const plan of plans.filter((each) => !isComparable(each, after))) {
+    banners.push(banner(
+        'quiet', `${plan.name} is not compared with ${after.name}`,
+        `They are about different things: ${differencesOf(plan, after).join(', ')}`));
+  }
   fillWith(byId('banners'), ...banners);
 }
 

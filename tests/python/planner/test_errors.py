@@ -9,10 +9,10 @@ LENGTHS = [5, 4, 3]
 
 MISTAKES = {
     "[balance] ranks is 0, must be from 1 to 1048576": lambda: isochron.balance(LENGTHS, 0),
-    "[balance] ranks is 1099511627776, must be an integer from -2147483648 to 2147483647": (
+    "[balance] ranks is 1099511627776, must be an integer from 1 to 1048576": (
         lambda: isochron.balance(LENGTHS, 2**40)
     ),
-    '[balance] ranks is "2", must be an integer from -2147483648 to 2147483647': (
+    '[balance] ranks is "2", must be an integer from 1 to 1048576': (
         lambda: isochron.balance(LENGTHS, "2")
     ),
     '[balance] keep_groups is "microbatch", must be one of none, rank': (
@@ -44,6 +44,18 @@ MISTAKES = {
     ),
     "[balance] cost is 3, must be a CostModel or the name of one": (
         lambda: isochron.balance(LENGTHS, 2, cost=3)
+    ),
+    "[pack] capacity is 1.5, must be an integer from 1 to 9223372036854775807": (
+        lambda: isochron.pack(LENGTHS, capacity=1.5)
+    ),
+    "[plan_step] capacity is 1.5, must be an integer from 1 to 4611686018427387904": (
+        lambda: isochron.plan_step(LENGTHS, 2, 1.5)
+    ),
+    "[plan_step] max_sequences is 1.5, must be an integer from 0 to 2147483647": (
+        lambda: isochron.plan_step(LENGTHS, 2, 9, max_sequences=1.5)
+    ),
+    "[plan_step] stages is 1.5, must be an integer from 1 to 4096": (
+        lambda: isochron.plan_step(LENGTHS, 2, 9, stages=1.5)
     ),
     "[pack] capacity is 0, must be at least 1": lambda: isochron.pack(LENGTHS, capacity=0),
     '[pack] oversize is "widen", must be one of error, alone': (
