@@ -1,64 +1,15 @@
 // Longest processing time first (Graham, 1969): at most 4/3 of the optimum, without limits.
 //
-// A tournament of bins gives the cheapest one; its new cost is replayed up one path, without a
-// branch that nobody could predict (a binary heap takes 1.5 times as long for 256 bins, 3.5 times
-// for 512). A bin that has no room for a unit sits out that unit, since a shorter one may fit; a
-// bin that is full never returns.
+// A bin that has no room for a unit sits out that unit, since a shorter one may fit; a bin that is
+// full never returns.
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "isochron/balance/assignment.h"
+#include "isochron/balance/tournament.h"
 
 namespace isochron {
-
-namespace {
-
-constexpr Nanoseconds out = std::numeric_limits<Nanoseconds>::max() - 1;  // one more still fits
-
-// The bin with the smallest key, the lowest number among equals.
-class Tournament {
- public:
-  explicit Tournament(std::size_t num_bins) : leaves_(std::bit_ceil(num_bins)) {
-    key_.assign(2 * leaves_, out);
-    bin_.assign(2 * leaves_, 0);
-    for (std::size_t i = 0; i < leaves_; ++i) bin_[leaves_ + i] = static_cast<std::int32_t>(i);
-    std::fill_n(key_.begin() + static_cast<std::ptrdiff_t>(leaves_), num_bins, 0);
-    for (std::size_t i = leaves_; i-- > 1;) {
-      const std::size_t winner = key_[2 * i + 1] < key_[2 * i] ? 2 * i + 1 : 2 * i;
-      key_[i] = key_[winner];
-      bin_[i] = bin_[winner];
-    }
-  }
-
-  [[nodiscard]] bool is_empty() const { return key_[1] == out; }
-  [[nodiscard]] Nanoseconds key() const { return key_[1]; }
-  [[nodiscard]] std::int32_t bin() const { return bin_[1]; }
-
-  void set(std::int32_t bin, Nanoseconds key) {
-    std::size_t i = leaves_ + static_cast<std::size_t>(bin);
-    key_[i] = key;
-    while (i > 1) {
-      const Nanoseconds rival_key = key_[i ^ 1];
-      const std::int32_t rival = bin_[i ^ 1];
-      // A left rival wins a tie: all of its bins have lower numbers.
-      const bool is_beaten = rival_key < key + static_cast<Nanoseconds>(i & 1);
-      key = is_beaten ? rival_key : key;
-      bin = is_beaten ? rival : bin;
-      i /= 2;
-      key_[i] = key;
-      bin_[i] = bin;
-    }
-  }
-
- private:
-  std::size_t leaves_;
-  std::vector<Nanoseconds> key_;   // of the winner below each node; node 1 is the root
-  std::vector<std::int32_t> bin_;  // the winner
-};
-
-}  // namespace
 
 std::optional<BinOf> longest_first(const Units& units, const DearestFirst& order,
                                    std::int32_t num_bins, const Limits& limits,
@@ -73,7 +24,7 @@ std::optional<BinOf> longest_first(const Units& units, const DearestFirst& order
   // Where most bins are full, looking for room among them is not what this is good at.
   std::int64_t patience = 1'000'000;
   const bool has_volume = limits.has_volume();
-  Tournament cheapest(k);
+  Tournament cheapest(std::vector<Nanoseconds>(k, 0));
   std::vector<Tokens> tokens(k, 0);
   std::vector<std::int64_t> sizes(k, 0);
   std::vector<std::int32_t> counts(k, 0);
@@ -93,7 +44,7 @@ std::optional<BinOf> longest_first(const Units& units, const DearestFirst& order
       const auto bin = static_cast<std::size_t>(winner);
       const bool is_filled = counts[bin] >= limits.min_units;
       if (counts[bin] >= limits.max_units || (is_filled && extra == 0)) {
-        cheapest.set(winner, out);
+        cheapest.set(winner, Tournament::out);
         continue;
       }
       if (has_volume) {
@@ -102,7 +53,7 @@ std::optional<BinOf> longest_first(const Units& units, const DearestFirst& order
           if (--patience < 0) return std::nullopt;
           const bool is_full = tokens[bin] + fewest[i] > limits.capacity;
           if (!is_full) aside.emplace_back(winner, cheapest.key());
-          cheapest.set(winner, out);
+          cheapest.set(winner, Tournament::out);
           continue;
         }
         tokens[bin] += units.tokens_of(unit);

@@ -33,4 +33,15 @@ std::int64_t default_effort(const Problem& problem) {
   return static_cast<std::int64_t>(std::min(static_cast<double>(effort), worth));
 }
 
+bool has_few_items(const Problem& problem) {
+  constexpr std::int32_t few = 256;
+  return problem.num_items() <= few;
+}
+
+double time_of_equal_counts(const Problem& problem) {
+  const bool tries_all = has_few_items(problem) || problem.options().max_sequences == 1;
+  const double count = problem.num_items();
+  return tries_all ? std::min(25e3 * count, 3e5 + 12e3 * count) : 2.5e3 * count;
+}
+
 }  // namespace isochron

@@ -10,4 +10,14 @@ namespace isochron {
 // planned it is worth no more than a small part of their step. Every bundle fits some size.
 [[nodiscard]] std::int64_t default_effort(const Problem& problem);
 
+// Whether the bound of a step may be a time, of which planning it may take a part: less than a
+// millisecond is counted in something else.
+[[nodiscard]] inline bool is_time(Nanoseconds bound) { return bound >= 1'000'000; }
+
+// Whether searches for equally many micro-batches on every rank try all there is.
+[[nodiscard]] bool has_few_items(const Problem& problem);
+
+// What such a search takes about, in nanoseconds, on one thread.
+[[nodiscard]] double time_of_equal_counts(const Problem& problem);
+
 }  // namespace isochron

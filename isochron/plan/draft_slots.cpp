@@ -1,6 +1,8 @@
 #include "isochron/plan/draft_slots.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -154,13 +156,36 @@ Nanoseconds pass_time(const Problem& problem, Nanoseconds time) {
   return split_cost(time, problem.model().forward_share).forward;
 }
 
+namespace {
+
+// What the dearest item takes where it runs alone, on ranks that suit it best, rounded as it is
+// there: what is dearer is rounded to no less.
+Nanoseconds longest_forward(const Problem& problem) {
+  constexpr Nanoseconds unknown = std::numeric_limits<Nanoseconds>::max();
+  if (problem.has_speeds()) return 0;
+  const PriceId narrow = problem.cheapest_price(problem.sizes().front());
+  ItemId dearest = 0;
+  for (ItemId item = 1; item < problem.num_items(); ++item) {
+    if (problem.item_cost(narrow, item) > problem.item_cost(narrow, dearest)) dearest = item;
+  }
+  Nanoseconds least = unknown;
+  for (const std::int32_t size : problem.sizes()) {
+    if (!problem.item_fits(size, dearest)) continue;
+    least = std::min(least, problem.least_item_cost(size, dearest) + problem.least_fixed(size));
+  }
+  return least == unknown ? 0 : pass_time(problem, least);  // what stands alone has its own size
+}
+
+}  // namespace
+
 Nanoseconds pass_bound(const Problem& problem, Nanoseconds bound) {
   const bool is_of_pass = problem.topology().pipeline.stages > 1;
   if (problem.options().pass == Pass::train || is_of_pass) return bound;
   // Every micro-batch rounds its forward part once, down by half a nanosecond at most.
   const double forward = problem.model().forward_share * static_cast<double>(bound);
-  const double rounding = 1 + 0.5 * problem.num_items() + forward * 1e-12;
-  return std::max<Nanoseconds>(0, static_cast<Nanoseconds>(forward - rounding));
+  const double rounding = 0.5 * problem.num_items() + 1e-3 + forward * 1e-12;
+  return std::max(longest_forward(problem),
+                  static_cast<Nanoseconds>(std::ceil(forward - rounding)));
 }
 
 std::vector<std::int32_t> groups_by_rank(const Problem& problem,

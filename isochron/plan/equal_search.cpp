@@ -3,7 +3,7 @@
 //
 // Where that takes sequences from where they are best, there are too few of them: then each has a
 // micro-batch of its own, which leaves nothing to split, or all groups are of one size, which are
-// full in every slot.
+// full in every slot. Few sequences on groups that nest are annealed, each in its own micro-batch.
 
 #include "isochron/plan/equal_search.h"
 
@@ -12,10 +12,12 @@
 #include <memory>
 #include <utility>
 
+#include "isochron/plan/anneal.h"
 #include "isochron/plan/bundles/bundle_partition.h"
 #include "isochron/plan/full_slots.h"
 #include "isochron/plan/least_areas.h"
 #include "isochron/plan/related_problems.h"
+#include "isochron/plan/steps/nested_anneal.h"
 #include "isochron/plan/steps/step_search.h"
 
 namespace isochron {
@@ -25,7 +27,10 @@ namespace {
 class EqualSearch {
  public:
   EqualSearch(const Problem& problem, Nanoseconds bound, std::int64_t work)
-      : problem_(problem), bound_(bound), work_(work) {}
+      : problem_(problem),
+        bound_(bound),
+        work_(work),
+        num_left_(work / (to_begin + for_an_item * problem.num_items())) {}
 
   DraftSlots run() {
     if (has_nested_bundles(problem_)) {
@@ -36,11 +41,12 @@ class EqualSearch {
     const std::int32_t most = consider(search_step(problem_, bound_, work_));
     // Fewer micro-batches cost less and leave less room to balance.
     for (std::int32_t count = most; count >= std::max(1, most - 2); --count) {
-      consider(search_step(problem_, bound_, work_ / 4, count));
+      consider_beside(problem_, count);
     }
     if (problem_.options().keep_groups == KeepGroups::none && least_ > bound_ + bound_ / 100) {
       try_apart(problem_);
       try_static_sizes();
+      try_nested();
     }
     return std::move(best_);
   }
@@ -67,11 +73,25 @@ class EqualSearch {
     return count;
   }
 
+  // What a search beside the first finds, while there is work for one.
+  void consider_beside(const Problem& problem, std::int32_t min_slots = 0) {
+    if (num_left_ > 0) consider(search_step(problem, bound_, work_ / 4, min_slots));
+    --num_left_;
+  }
+
   // A micro-batch for every sequence.
   void try_apart(const Problem& problem) {
     if (problem.options().max_sequences == 1) return;
     const auto apart = with_single_sequences(problem);
-    consider(search_step(*apart, bound_, work_ / 4));
+    consider_beside(*apart);
+  }
+
+  // What ends early with free counts, and leaves nothing to split.
+  void try_nested() {
+    if (is_annealed(problem_) || !has_few_nested_items(problem_)) return;
+    const std::int64_t num_changes = nested_changes_worth(problem_, bound_, work_);
+    const auto apart = with_single_sequences(problem_);
+    if (const auto nested = anneal_nested(*apart, bound_, least_, num_changes)) consider(*nested);
   }
 
   void try_static_sizes() {
@@ -81,14 +101,19 @@ class EqualSearch {
       if (!holds_all(problem_, size) || areas.exceed(size, least_)) continue;
       const auto fixed = with_static_size(problem_, size);
       if (fixed == nullptr) continue;
-      consider(search_step(*fixed, bound_, work_ / 4));
+      consider_beside(*fixed);
       try_apart(*fixed);
     }
   }
 
+  // Of the work, whatever else a search does.
+  static constexpr std::int64_t to_begin = 1000;
+  static constexpr std::int64_t for_an_item = 10;
+
   const Problem& problem_;
   Nanoseconds bound_;
   std::int64_t work_;
+  std::int64_t num_left_;  // searches
   DraftSlots best_;
   Nanoseconds least_ = std::numeric_limits<Nanoseconds>::max();
   bool is_short_ = true;  // the best has placeholders where there may be none

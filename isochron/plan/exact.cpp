@@ -214,6 +214,8 @@ std::optional<SlotDraft> find_exact_slots(const Problem& problem) {
   for (std::size_t r = 0; r <= ranks; ++r) {
     slot[r][0].time = 0;
     for (Set set = 1; set <= all; ++set) {
+      // What a bin leaves is without the lowest item of all.
+      if ((set & 1) != 0 && r < ranks) continue;
       Choice& best = slot[r][set];
       const Set rest = set & (set - 1);
       const Set low = set ^ rest;

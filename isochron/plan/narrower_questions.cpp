@@ -82,6 +82,13 @@ std::unique_ptr<Problem> with_training(const Problem& problem) {
   return with_options(problem, options);
 }
 
+// The slots of ranks that are equally fast.
+std::unique_ptr<Problem> without_speeds(const Problem& problem) {
+  Topology topology = problem.topology();
+  topology.rank_speed.clear();
+  return with_same_work(problem, topology, problem.model(), problem.options());
+}
+
 // The slots of the other way to wait.
 std::unique_ptr<Problem> with_other_sync(const Problem& problem) {
   PlanOptions options = problem.options();
@@ -135,6 +142,8 @@ std::vector<NarrowerQuestion> narrower_questions(const Problem& problem) {
   if (has_stages && options.pass == Pass::forward && (is_sparse || problem.has_speeds())) {
     add({.problem = with_training(problem)});
   }
+  // Cells of several sizes know nothing of slow ranks, and slow ones may be in all of them.
+  if (has_stages && problem.has_speeds()) add({.problem = without_speeds(problem)});
   // Groups of one size know best which of them are slow, and are even slots of few sequences.
   const bool has_even_slots = is_sparse && !has_stages && options.sync == Sync::microbatch;
   for (const std::int32_t size : problem.sizes()) {

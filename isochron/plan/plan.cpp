@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 
 #include "isochron/core/require.h"
@@ -84,6 +85,10 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
   StepPlan plan;
   plan.options = resolved(options, topology);
   plan.topology = topology;
+  std::vector<double>& shares = plan.topology.pipeline.shares;
+  if (std::adjacent_find(shares.begin(), shares.end(), std::not_equal_to<>()) == shares.end()) {
+    shares.clear();  // equal stages
+  }
   plan.cost = cost;
   plan.batch = batch;
   const std::size_t num_rows = batch.lengths.size();

@@ -14,23 +14,35 @@ namespace isochron {
 
 namespace {
 
+Tokens tokens_per_rank(const StepPlan& plan, const Problem& problem, ItemId item,
+                       std::int32_t size) {
+  Tokens tokens = 0;
+  for (const SequenceId id : problem.sequences_of(item)) {
+    tokens += padded_length(problem.work().lengths[id.index()], size, plan.options.tensor_parallel);
+  }
+  return tokens / size;
+}
+
+// Sizes of the groups that an item may run on: all ranks for one that the capacity of no other
+// holds, if that is what oversized items do.
+std::vector<std::int32_t> sizes_of(const StepPlan& plan, const Problem& problem, ItemId item) {
+  const std::vector<std::int32_t> sizes(problem.sizes().begin(), problem.sizes().end());
+  const bool is_fixed = context_mode(plan.options.context).kind == ContextMode::Kind::fixed;
+  const bool is_held = std::any_of(sizes.begin(), sizes.end(), [&](std::int32_t size) {
+    return tokens_per_rank(plan, problem, item, size) <= plan.topology.capacity;
+  });
+  if (is_held || is_fixed || plan.options.oversize != Oversize::alone) return sizes;
+  return {plan.topology.ranks};
+}
+
 // What an item alone holds at least on its fullest stage, on whichever group: at its last chunk, in
 // a training pass, all chunks of a stage hold it.
 std::int64_t least_bytes(const StepPlan& plan, const Problem& problem, ItemId item) {
   const PipelineShape& shape = plan.topology.pipeline;
-  std::vector<std::int32_t> sizes(problem.sizes().begin(), problem.sizes().end());
-  const bool is_fixed = context_mode(plan.options.context).kind == ContextMode::Kind::fixed;
-  if (plan.options.oversize == Oversize::alone && !is_fixed) sizes.push_back(plan.topology.ranks);
   std::int64_t least = max_total_cost + 1;
-  for (const std::int32_t size : sizes) {
-    Tokens tokens = 0;
-    for (const SequenceId id : problem.sequences_of(item)) {
-      tokens +=
-          padded_length(problem.work().lengths[id.index()], size, plan.options.tensor_parallel);
-    }
-    const Tokens tokens_per_rank = tokens / size;
-    const double bytes =
-        static_cast<double>(tokens_per_rank) * plan.cost.activation_bytes_per_token;
+  for (const std::int32_t size : sizes_of(plan, problem, item)) {
+    const double bytes = static_cast<double>(tokens_per_rank(plan, problem, item, size)) *
+                         plan.cost.activation_bytes_per_token;
     Int128 fullest = 0;
     for (std::int32_t stage = 0; stage < shape.stages; ++stage) {
       Int128 held = 0;

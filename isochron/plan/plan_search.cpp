@@ -7,7 +7,6 @@
 #include <memory>
 #include <utility>
 
-#include "isochron/plan/anneal.h"
 #include "isochron/plan/bounds/bounds.h"
 #include "isochron/plan/bundles/bundle_bound.h"
 #include "isochron/plan/bundles/bundle_partition.h"
@@ -15,6 +14,7 @@
 #include "isochron/plan/bundles/group_choice_bound.h"
 #include "isochron/plan/bundles/kept_slots.h"
 #include "isochron/plan/bundles/side_by_side.h"
+#include "isochron/plan/default_effort.h"
 #include "isochron/plan/equal_search.h"
 #include "isochron/plan/exact.h"
 #include "isochron/plan/full_slots.h"
@@ -22,10 +22,12 @@
 #include "isochron/plan/pipelines/pipeline_search.h"
 #include "isochron/plan/plan_memory.h"
 #include "isochron/plan/plan_slots.h"
+#include "isochron/plan/polish.h"
 #include "isochron/plan/related_problems.h"
 #include "isochron/plan/second_look.h"
 #include "isochron/plan/slots/paced_slots.h"
 #include "isochron/plan/slots/slot_search.h"
+#include "isochron/plan/steps/nested_anneal.h"
 #include "isochron/plan/steps/nested_step.h"
 #include "isochron/plan/steps/step_search.h"
 
@@ -40,11 +42,19 @@ DraftSlots earlier_of(const Problem& problem, DraftSlots first, DraftSlots secon
 }
 
 Draft search_nested_step(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
-  if (!has_nested_bundles(problem)) return search_step(problem, bound, effort);
+  if (!has_nested_bundles(problem)) {
+    Draft found = search_step(problem, bound, effort);
+    const bool is_near = found.time - bound <= bound / 100;
+    if (is_near || !has_few_nested_items(problem)) return found;
+    auto nested =
+        anneal_nested(problem, bound, found.time, nested_changes_worth(problem, bound, effort));
+    return nested ? *std::move(nested) : found;
+  }
   auto dealt = search_partition(problem, bound, effort / 4);
   // Few bundles that are so near are hardly dealt out better one by one.
   const bool are_few = problem.num_bundles() < 3 * problem.num_ranks();
-  if (dealt && are_few && dealt->time - bound <= bound / 50) return *std::move(dealt);
+  const Nanoseconds near = bound / (is_short_step(problem, bound) ? 8 : 50);
+  if (dealt && are_few && dealt->time - bound <= near) return *std::move(dealt);
   Draft start = search_step(problem, bound, effort / 16);
   if (!dealt) return search_bundles(problem, start, bound, effort / 6);
   return dealt->time < start.time ? *std::move(dealt) : start;
@@ -97,9 +107,16 @@ Nanoseconds shared_bound(const Problem& problem, Nanoseconds low, Nanoseconds ti
   if (has_nested_bundles(problem)) return bundle_bound(problem, low, time);
   // Ranks that have more than a bundle each leave small holes, which take long to see.
   constexpr std::size_t few = 2048;
-  const std::size_t num_choices =
-      static_cast<std::size_t>(problem.num_bundles()) * problem.sizes().size();
+  const auto num_bundles = static_cast<std::size_t>(problem.num_bundles());
+  const std::size_t num_choices = num_bundles * problem.sizes().size();
   if (problem.num_bundles() > problem.num_ranks() || num_choices > few) return low;
+  // More sequences that share what they like leave holes of which one rank knows too little.
+  constexpr std::size_t few_sequences = 32;
+  if (problem.num_bundles() == problem.num_items() && num_bundles > few_sequences) return low;
+  // About a microsecond for each choice and bundle, where that is a twohundredth of the step.
+  constexpr std::size_t very_few = 12;
+  const std::size_t takes = num_choices * num_bundles * 1000;
+  if (num_bundles > very_few && takes > static_cast<std::size_t>(time) / 200) return low;
   return problem.has_speeds() ? low : group_choice_bound(problem, low, time);
 }
 
@@ -107,46 +124,6 @@ Nanoseconds shared_bound(const Problem& problem, Nanoseconds low, Nanoseconds ti
 Nanoseconds least_equal_step(const Problem& problem) {
   const Nanoseconds low = std::max(equal_step_bound(problem), equal_count_bound(problem));
   return kept_bound(problem, block_bound(problem, low));
-}
-
-// Few items are worth a second look: annealing finds what the searches, made for many, miss.
-DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slots,
-                    std::int64_t effort, Nanoseconds bound) {
-  if (!is_annealed(problem)) return slots;
-  const PlanOptions& options = plan.options;
-  const PipelineShape& shape = plan.topology.pipeline;
-  const std::int32_t multiple = shape.virtual_ > 1 ? shape.group : 1;
-  StepPlan trial = plan;
-  // Slower than all that keeps the rules, the less it breaks them the better.
-  const auto penalized = [](std::int64_t excess) {
-    return max_total_cost / 2 + std::min(excess, max_total_cost / 4);
-  };
-  const auto time_of_equal = [&](const DraftSlots& filled) {
-    if (options.short_ != Short::empty && has_placeholder(filled)) {
-      return penalized(predicted_time(problem, filled));
-    }
-    if (shape.stages == 1) return predicted_time(problem, filled);
-    set_slots(problem, filled, trial);
-    set_prediction(trial);
-    const std::int64_t excess = memory_excess(trial);
-    return excess == 0 ? trial.predicted_step_ns : penalized(excess);
-  };
-  const auto time = [&](const Draft& draft) {
-    DraftSlots filled = slots_of(problem, draft);
-    if (options.counts == Counts::free) return predicted_time(problem, filled);
-    equalize(problem, multiple, filled);
-    return time_of_equal(filled);
-  };
-  // A trial plays the step once. What nests as well as can be is near the best.
-  const bool is_near = options.counts == Counts::free && has_nested_step(problem);
-  const std::int64_t cost = 1 + problem.num_items() * shape.num_chunks() / (is_near ? 1 : 4);
-  // The fewer items there are, the more a change costs on the way to a better step.
-  const double heat = is_near || problem.num_items() > 8 ? 0.02 : 0.1;
-  DraftSlots annealed = anneal(problem, slots, bound, heat, effort / cost, time);
-  if (options.counts == Counts::free) return annealed;
-  equalize(problem, multiple, annealed);
-  // Annealing knows no placeholders: it begins with what is left of the slots without them.
-  return time_of_equal(slots) < time_of_equal(annealed) ? slots : annealed;
 }
 
 // Slots in which every rank has a micro-batch.
@@ -164,12 +141,12 @@ DraftSlots with_equal_counts(const Problem& problem, DraftSlots slots, Nanosecon
   return slots_time(problem, other) < after ? other : slots;
 }
 
-DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanoseconds bound,
-                         std::int64_t effort);
+DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Answer answer,
+                         Nanoseconds bound, std::int64_t effort);
 
 // What the search for the mode of the plan finds, polished.
-DraftSlots search_polished(const StepPlan& plan, const Problem& problem, std::int64_t effort,
-                           Nanoseconds& bound);
+DraftSlots search_polished(const StepPlan& plan, const Problem& problem, Answer answer,
+                           std::int64_t effort, Nanoseconds& bound);
 
 // All that aligned groups alone would get: any size, which begins with that, is never slower.
 DraftSlots search_aligned(const StepPlan& plan, const Problem& aligned, Nanoseconds bound,
@@ -182,14 +159,26 @@ DraftSlots search_aligned(const StepPlan& plan, const Problem& aligned, Nanoseco
     bound = exact->time;
   }
   DraftSlots slots = polished(
-      same, aligned, exact ? std::move(exact->slots) : search_synced(same, aligned, bound, effort),
-      effort, pass_bound(aligned, bound));
+      same, aligned,
+      exact ? std::move(exact->slots) : search_synced(same, aligned, Answer::whole, bound, effort),
+      Answer::whole, effort, pass_bound(aligned, bound));
+  // What is far from the bound of any size may be near its own.
+  if (!exact && !aligned.has_speeds() && slots_time(aligned, slots) - bound > bound / 32) {
+    bound = kept_bound(aligned, slot_bound(aligned));
+  }
   return second_look(same, aligned, std::move(slots), bound, effort, search_polished);
 }
 
+// Whether slots of any size may save more than it takes to search for them, beside aligned ones
+// that are known: a quarter of what those are over the bound.
+bool are_slots_worth(const Problem& problem, Nanoseconds bound, Nanoseconds known) {
+  if (problem.options().effort || (has_few_items(problem) && !is_time(bound))) return true;
+  return static_cast<double>(known - bound) / 4 > time_of_equal_counts(problem);
+}
+
 // A step in which all ranks wait for each other after every slot.
-DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanoseconds bound,
-                         std::int64_t effort) {
+DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Answer answer,
+                         Nanoseconds bound, std::int64_t effort) {
   const bool is_kept = problem.options().keep_groups == KeepGroups::rank;
   DraftSlots best;
   Nanoseconds least = std::numeric_limits<Nanoseconds>::max();  // of training
@@ -212,7 +201,7 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanosecon
     least_predicted = time;
     best = std::move(slots);
   };
-  const auto aligned = find_aligned(problem);
+  const auto aligned = answer == Answer::whole ? find_aligned(problem) : nullptr;
   if (aligned) {
     // With slow ranks the search aims at its bound.
     consider(search_aligned(plan, *aligned, problem.has_speeds() ? slot_bound(*aligned) : bound,
@@ -225,13 +214,15 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Nanosecon
     // Beside aligned groups a part of the effort, more of it for few items.
     const std::int64_t rest =
         std::max(effort / 3, effort / 3 * 2 - std::int64_t{60} * problem.num_items());
-    consider(search_slots(problem, bound, aligned ? rest : effort, least).slots);
+    if (!aligned || are_slots_worth(problem, bound, least)) {
+      consider(search_slots(problem, bound, aligned ? rest : effort, least).slots);
+    }
     if (problem.has_speeds()) consider(search_paced_slots(problem, effort).slots);
     const auto coarser = find_coarser(problem);
     if (coarser && equal_count_bound(*coarser) < least) {
       StepPlan same = plan;
       same.options = coarser->options();
-      DraftSlots slots = search_synced(same, *coarser, bound, effort);
+      DraftSlots slots = search_synced(same, *coarser, answer, bound, effort);
       // What idles there may have work for smaller groups.
       for (auto& slot : slots) {
         std::erase_if(slot, [](const DraftGroup& group) { return group.items.empty(); });
@@ -260,16 +251,17 @@ DraftSlots search_aligned_stages(const StepPlan& plan, const Problem& problem,
   StepPlan same = plan;
   same.options = aligned->options();
   Nanoseconds bound = 0;
-  DraftSlots slots = search_polished(same, *aligned, effort, bound);
+  DraftSlots slots = search_polished(same, *aligned, Answer::whole, effort, bound);
   return second_look(same, *aligned, std::move(slots), bound, effort, search_polished);
 }
 
-DraftSlots search_stages(const StepPlan& plan, const Problem& problem, std::int64_t effort,
-                         Nanoseconds& bound) {
-  DraftSlots start = search_aligned_stages(plan, problem, effort);
+DraftSlots search_stages(const StepPlan& plan, const Problem& problem, Answer answer,
+                         std::int64_t effort, Nanoseconds& bound) {
+  DraftSlots start;
+  if (answer == Answer::whole) start = search_aligned_stages(plan, problem, effort);
   const RankRoom room = rank_room_of(problem);
   if (bound > 0) return search_pipeline(problem, plan, room, bound, effort, std::move(start));
-  bound = pipeline_bound(problem, room);
+  bound = std::max(pipeline_bound(problem, room), side_by_side_bound(problem));
   DraftSlots slots = search_pipeline(problem, plan, room, bound, effort, std::move(start));
   // Where a rank has two bundles or more, they leave less than stages wait in any case.
   const bool are_few = problem.num_bundles() < 2 * problem.num_ranks();
@@ -278,14 +270,11 @@ DraftSlots search_stages(const StepPlan& plan, const Problem& problem, std::int6
   // slots are counted by the pipeline.
   CostModel without_slots = plan.cost;
   without_slots.microbatch_ns = 0;
-  Problem same(problem.work(), problem.topology(), without_slots, plan.options);
-  for (ItemId item = 0; item < problem.num_items(); ++item) {
-    if (problem.is_alone(item)) same.set_alone(item, problem.alone_size());
-  }
-  const Nanoseconds most_work = step_time(same, slots);
+  const auto same = with_same_work(problem, problem.topology(), without_slots, plan.options);
+  const Nanoseconds most_work = step_time(*same, slots);
   const Nanoseconds high = pipeline_bound_of(problem, room, most_work);
   if (high <= bound) return slots;
-  const Nanoseconds work = block_bound(same, step_bound(same));
+  const Nanoseconds work = block_bound(*same, step_bound(*same));
   const Nanoseconds low = pipeline_bound_of(problem, room, work);
   bound = std::max(bound, low);
   if (high <= bound) return slots;
@@ -293,15 +282,16 @@ DraftSlots search_stages(const StepPlan& plan, const Problem& problem, std::int6
   const double part = static_cast<double>(bound - low) / static_cast<double>(high - low);
   const auto useful =
       work + static_cast<Nanoseconds>(0.9 * part * static_cast<double>(most_work - work));
-  const Nanoseconds least_work = bundle_bound(same, work, most_work, useful);
+  const Nanoseconds least_work = bundle_bound(*same, work, most_work, useful);
   bound = std::max(bound, pipeline_bound_of(problem, room, least_work));
   return slots;
 }
 
-DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t effort,
+DraftSlots search(const StepPlan& plan, const Problem& problem, Answer answer, std::int64_t effort,
                   Nanoseconds& bound) {
   const PlanOptions& options = plan.options;
-  if (plan.topology.pipeline.stages > 1) return search_stages(plan, problem, effort, bound);
+  const bool is_given = bound > 0;
+  if (plan.topology.pipeline.stages > 1) return search_stages(plan, problem, answer, effort, bound);
   if (options.sync == Sync::microbatch) {
     if (auto exact = find_exact_slots(problem)) {
       bound = exact->time;
@@ -314,11 +304,9 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
       equalize(problem, 1, slots);
       return earlier_of(problem, std::move(exact->slots), std::move(slots));
     }
-    bound = kept_bound(problem, slot_bound(problem));
+    if (!is_given) bound = kept_bound(problem, slot_bound(problem));
     if (!options.effort) effort = std::min(effort, effort_of_step(problem, bound));
-    DraftSlots slots = search_synced(plan, problem, bound, effort);
-    bound = shared_bound(problem, bound, slots_time(problem, slots));
-    return slots;
+    return search_synced(plan, problem, answer, bound, effort);
   }
   if (options.counts == Counts::free) {
     const auto exact = find_exact_step(problem);
@@ -326,50 +314,56 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, std::int64_t eff
       bound = exact->bound;
       return slots_of(problem, exact->draft);
     }
-    bound = exact ? std::max(step_bound(problem), exact->bound) : free_step_bound(problem);
+    // Prices, where they are found, see the holes of blocks and more.
+    const bool is_priced = !exact && has_priced_bundles(problem);
+    if (!is_given) bound = exact || is_priced ? step_bound(problem) : free_step_bound(problem);
+    if (exact) bound = std::max(bound, exact->bound);
+    if (!options.effort && is_time(bound)) {
+      effort = std::min(effort, effort_of_step(problem, bound));
+    }
     Draft found = search_free_step(problem, bound, effort);
     bound = std::max(bound, found.bound);
+    if (is_priced && found.time - bound > bound >> 8) bound = block_bound(problem, bound);
     if (exact && exact->draft.time < found.time) found = exact->draft;
-    bound = shared_bound(problem, bound, found.time);
     return slots_of(problem, found);
   }
-  bound = least_equal_step(problem);
-  DraftSlots slots = search_equal_step(problem, bound, effort);
-  if (const auto aligned = find_aligned(problem)) {
-    // All that aligned groups alone would get: any size is never slower.
-    StepPlan same = plan;
-    same.options = aligned->options();
-    const Nanoseconds aim = least_equal_step(*aligned);
-    DraftSlots nested = polished(same, *aligned, search_equal_step(*aligned, aim, effort), effort,
-                                 pass_bound(problem, aim));
-    nested = second_look(same, *aligned, std::move(nested), aim, effort, search_polished);
-    slots = earlier_of(problem, std::move(slots), std::move(nested));
-  }
-  bound = shared_bound(problem, bound, step_time(problem, slots));
-  return slots;
+  if (!is_given) bound = least_equal_step(problem);
+  if (!options.effort && is_time(bound)) effort = std::min(effort, effort_of_step(problem, bound));
+  const auto aligned = answer == Answer::whole ? find_aligned(problem) : nullptr;
+  if (!aligned) return search_equal_step(problem, bound, effort);
+  // All that aligned groups alone would get: any size is never slower.
+  StepPlan same = plan;
+  same.options = aligned->options();
+  const Nanoseconds aim = least_equal_step(*aligned);
+  DraftSlots slots = polished(same, *aligned, search_equal_step(*aligned, aim, effort),
+                              Answer::whole, effort, pass_bound(problem, aim));
+  slots = second_look(same, *aligned, std::move(slots), aim, effort, search_polished);
+  if (!are_slots_worth(problem, bound, step_time(problem, slots))) return slots;
+  return earlier_of(problem, search_equal_step(problem, bound, effort), std::move(slots));
 }
 
 // What the search finds, without placeholders where they are not wanted and can be avoided.
-DraftSlots search_full(const StepPlan& plan, const Problem& problem, std::int64_t effort,
-                       Nanoseconds& bound) {
-  DraftSlots slots = search(plan, problem, effort, bound);
+DraftSlots search_full(const StepPlan& plan, const Problem& problem, Answer answer,
+                       std::int64_t effort, Nanoseconds& bound) {
+  DraftSlots slots = search(plan, problem, answer, effort, bound);
+  if (plan.topology.pipeline.stages == 1) bound = std::max(bound, left_over_bound(problem));
   if (plan.options.counts == Counts::free || plan.options.short_ == Short::empty) return slots;
   auto full = find_full_slots(plan, problem, slots);
   return full ? *std::move(full) : slots;
 }
 
-DraftSlots search_polished(const StepPlan& plan, const Problem& problem, std::int64_t effort,
-                           Nanoseconds& bound) {
-  DraftSlots slots = search_full(plan, problem, effort, bound);
-  return polished(plan, problem, std::move(slots), effort, pass_bound(problem, bound));
+DraftSlots search_polished(const StepPlan& plan, const Problem& problem, Answer answer,
+                           std::int64_t effort, Nanoseconds& bound) {
+  DraftSlots slots = search_full(plan, problem, answer, effort, bound);
+  return polished(plan, problem, std::move(slots), answer, effort, pass_bound(problem, bound));
 }
 
-// The slots, unless bundles on ranks of their own end earlier: few that keep their ranks, on groups
-// of any size.
+// The slots, unless bundles on ranks of their own end earlier: few of them, on groups of any size.
 DraftSlots or_side_by_side(const Problem& problem, DraftSlots slots) {
   const PlanOptions& options = problem.options();
-  constexpr std::int32_t few = 32;
-  if (options.keep_groups != KeepGroups::rank || options.short_ != Short::empty) return slots;
+  const std::int32_t few = options.keep_groups == KeepGroups::rank ? 32 : 16;
+  const bool is_kept_whole = options.keep_groups == KeepGroups::microbatch;
+  if (is_kept_whole || options.short_ != Short::empty) return slots;
   if (problem.is_aligned() || problem.has_speeds()) return slots;
   if (problem.num_bundles() > std::min(few, problem.num_ranks())) return slots;
   const auto found = find_side_by_side(problem, step_time(problem, slots));
@@ -382,18 +376,37 @@ DraftSlots or_side_by_side(const Problem& problem, DraftSlots slots) {
 // What the search finds, polished, and what narrower questions find where that is faster.
 DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t effort,
                       Nanoseconds& bound) {
-  DraftSlots slots = search_polished(plan, problem, effort, bound);
-  const bool has_slots =
-      plan.options.sync == Sync::microbatch && plan.topology.pipeline.stages == 1;
+  DraftSlots slots = search_polished(plan, problem, Answer::whole, effort, bound);
+  const bool has_stages = plan.topology.pipeline.stages > 1;
+  const bool has_slots = plan.options.sync == Sync::microbatch && !has_stages;
+  if (!has_stages) {
+    bound = shared_bound(problem, bound,
+                         has_slots ? slots_time(problem, slots) : step_time(problem, slots));
+  }
   if (has_slots && !plan.options.effort) effort = std::min(effort, effort_of_step(problem, bound));
   slots = second_look(plan, problem, std::move(slots), bound, effort, search_polished);
-  if (plan.topology.pipeline.stages > 1) return slots;
+  if (has_stages) return slots;
   return or_side_by_side(problem, std::move(slots));
+}
+
+// Whether no prompt has two sequences.
+bool has_single_prompts(const Problem& problem) {
+  if (problem.num_bundles() != problem.num_items()) return false;
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    if (problem.num_sequences(item) > 1) return false;
+  }
+  return true;
 }
 
 }  // namespace
 
 FoundSlots search_plan(const StepPlan& plan, const Problem& problem, std::int64_t effort) {
+  if (plan.options.keep_groups != KeepGroups::none && has_single_prompts(problem)) {
+    // Nothing to keep together: searches without that rule look at more.
+    StepPlan same = plan;
+    same.options.keep_groups = KeepGroups::none;
+    return search_plan(same, *with_options(problem, same.options), effort);
+  }
   FoundSlots found;
   // Where a limit on activations makes no difference, none is kept in mind on the way.
   if (plan.options.max_activation_bytes > 0 && plan.topology.pipeline.stages > 1) {

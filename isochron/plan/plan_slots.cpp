@@ -33,8 +33,10 @@ void set_slots(const Problem& problem, const DraftSlots& slots, StepPlan& plan) 
   plan.microbatches.clear();
   for (const auto& slot : slots) {
     Slot& groups = plan.microbatches.emplace_back();
+    groups.reserve(slot.size());
     for (const DraftGroup& draft : slot) {
       ContextGroup group{.ranks = draft.ranks, .sequences = {}};
+      group.sequences.reserve(draft.items.size());
       for (const ItemId item : draft.items) {
         const auto ids = problem.sequences_of(item);
         group.sequences.insert(group.sequences.end(), ids.begin(), ids.end());

@@ -82,6 +82,13 @@ std::optional<std::string> apply_oversize(const StepPlan& plan, Problem& problem
   const PlanOptions& options = plan.options;
   const bool is_dynamic = context_mode(options.context).kind != ContextMode::Kind::fixed;
   if (problem.sizes().empty() && (!is_dynamic || options.oversize != Oversize::alone)) {
+    const std::int32_t last =
+        options.max_context_size == 0 ? plan.topology.ranks : options.max_context_size;
+    for (std::int32_t size = options.min_context_size; is_dynamic && size <= last; ++size) {
+      if (problem.price_of({.first = 0, .size = size}) < 0) continue;
+      return fmt::format("context {} has no groups of {} to {} ranks where there are {}",
+                         options.context, options.min_context_size, last, plan.topology.ranks);
+    }
     return fmt::format("the cost model admits no group that context {} allows", options.context);
   }
   const std::int32_t widest = problem.sizes().empty() ? 0 : problem.sizes().back();

@@ -49,7 +49,10 @@ void require_small_total(const Work& work, const Topology& topology, const CostM
   double total = 0;
   for (std::size_t i = 0; i < work.lengths.size(); ++i) {
     const Nanoseconds extra = work.extra_costs.empty() ? 0 : work.extra_costs[i];
-    const double cost = static_cast<double>(sequence_cost(model, work.lengths[i], extra)) +
+    const auto alone = find_sequence_cost(model, work.lengths[i], extra);
+    require(alone.has_value(), "plan", "sequence {} of {} tokens costs more than 2^62", i,
+            work.lengths[i]);
+    const double cost = static_cast<double>(*alone) +
                         per_token * static_cast<double>(work.lengths[i]) + model.microbatch_ns +
                         latency;
     total += cost / speed + transfer;
@@ -74,6 +77,10 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
                (is_free ||
                 (!context.links.empty() && context.links.back().max_ranks >= topology_.ranks));
       });
+  auto& speeds = topology_.rank_speed;
+  if (std::all_of(speeds.begin(), speeds.end(), [](double speed) { return speed == 1; })) {
+    speeds.clear();  // nothing is slow
+  }
   const ContextMode mode = context_mode(options_.context);
   is_aligned_ = mode.kind != ContextMode::Kind::any;
   keys_of_size_.resize(static_cast<std::size_t>(topology_.ranks) + 1);
@@ -89,7 +96,7 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
     if (find_cheapest(size)) sizes_.push_back(size);
   }
   find_cheapest(topology_.ranks);  // what stands alone may take them all
-  order_ = exchange_order(cost_, sizes_);
+  find_order();
   max_size_ = sizes_.empty() ? 0 : sizes_.back();
   if (has_speeds()) find_paces();
   is_plain_ = work_.bundles.size() == work_.items.size();
@@ -117,6 +124,13 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
   }
 }
 
+void Problem::find_order() {
+  order_ = exchange_order(cost_, sizes_);
+  for (std::size_t i = 1; i < sizes_.size(); ++i) {
+    are_multiples_ = are_multiples_ && sizes_[i] % sizes_[i - 1] == 0;
+  }
+}
+
 void Problem::find_paces() {
   const auto ranks = static_cast<std::size_t>(topology_.ranks);
   fastest_speed_.assign(ranks + 1, 0);
@@ -139,7 +153,7 @@ void Problem::set_alone(ItemId item, std::int32_t size) {
   alone_size_ = size;
   if (sizes_.empty() || sizes_.back() < size) {
     sizes_.push_back(size);
-    order_ = exchange_order(cost_, sizes_);
+    find_order();
   }
   is_alone_.resize(work_.items.size(), false);
   is_alone_[static_cast<std::size_t>(item)] = true;
@@ -258,10 +272,14 @@ Nanoseconds Problem::find_cost(PriceId id, BundleId bundle) const {
     return sum;
   };
   // The searches of slots keep what they ask of wide groups, about few bundles: a table of all
-  // would take longer than it spares.
+  // would take longer than it spares. Where there are many sizes and bundles it would take
+  // gigabytes.
   constexpr std::int32_t max_tabled_size = 16;
+  constexpr std::size_t max_tabled_costs = std::size_t{1} << 25;
   const bool is_kept = options_.sync == Sync::microbatch && is_plain_;
-  if (is_kept && price(id).size > max_tabled_size) return worked_out();
+  const bool is_large =
+      sizes_.size() > max_tabled_costs / std::max<std::size_t>(1, work_.bundles.size());
+  if ((is_kept || is_large) && price(id).size > max_tabled_size) return worked_out();
   std::vector<Nanoseconds>& costs = costs_of_price_[static_cast<std::size_t>(id)];
   if (costs.empty()) costs.assign(work_.bundles.size(), -1);
   return costs[static_cast<std::size_t>(bundle)] = worked_out();
@@ -340,6 +358,13 @@ Tokens Problem::tokens(std::int32_t size, ItemId item) const {
   for (const SequenceId id : sequences_of(item)) {
     sum += padded_length(work_.lengths[id.index()], size, options_.tensor_parallel);
   }
+  return sum;
+}
+
+Tokens Problem::least_tokens(BundleId bundle) const {
+  const std::int32_t size = are_multiples_ ? sizes_[smallest_place(bundle)] : 1;
+  Tokens sum = 0;
+  for (const ItemId item : items_of(bundle)) sum += tokens(size, item);
   return sum;
 }
 

@@ -124,6 +124,9 @@ class Problem {
 
   // Padded tokens of an item on a group of `size`; an item that stands alone takes all there is.
   [[nodiscard]] Tokens tokens(std::int32_t size, ItemId item) const;
+  // No group that holds the bundle pads it to less: where sizes are multiples of each other the
+  // smallest, while five ranks may pad to less than four.
+  [[nodiscard]] Tokens least_tokens(BundleId bundle) const;
   [[nodiscard]] std::int32_t num_sequences(ItemId item) const {
     if (!lengths_of_items_.empty()) return 1;
     return static_cast<std::int32_t>(sequences_of(item).size());
@@ -152,6 +155,10 @@ class Problem {
   [[nodiscard]] double fastest_speed(std::int32_t size) const {
     return has_speeds() ? fastest_speed_[static_cast<std::size_t>(size)] : 1;
   }
+  // What the fastest rank is faster than that group.
+  [[nodiscard]] double least_delay(std::int32_t size) const {
+    return has_speeds() ? fastest_speed_[1] / fastest_speed_[static_cast<std::size_t>(size)] : 1;
+  }
   // What a group of a size takes of all ranks' speed together, in parts of its own pace, where it
   // takes least. The size, unless faster ranks wait for a slow one.
   [[nodiscard]] double least_span(std::int32_t size) const {
@@ -176,6 +183,7 @@ class Problem {
   [[nodiscard]] Nanoseconds find_cost(PriceId price, BundleId bundle) const;
   [[nodiscard]] Nanoseconds find_item_cost(PriceId price, ItemId item) const;
   [[nodiscard]] Nanoseconds find_least_fixed(std::int32_t size) const;
+  void find_order();
   [[nodiscard]] std::size_t find_smallest_place(BundleId bundle) const;
   [[nodiscard]] bool do_all_fit(std::int32_t size, BundleId bundle) const;
   [[nodiscard]] bool is_within_limits(std::int32_t size, ItemId item) const;
@@ -197,6 +205,7 @@ class Problem {
   ExchangeOrder order_;
   bool is_everywhere_ = true;
   std::vector<std::int32_t> sizes_;
+  bool are_multiples_ = true;          // each size of the one before it
   std::vector<PriceId> cheapest_;      // of each size
   std::vector<double> fastest_speed_;  // of each size, with slow ranks
   std::vector<double> least_span_;

@@ -6,13 +6,17 @@
 
 namespace isochron {
 
-std::unique_ptr<Problem> with_options(const Problem& problem, const PlanOptions& options) {
-  auto same =
-      std::make_unique<Problem>(problem.work(), problem.topology(), problem.model(), options);
+std::unique_ptr<Problem> with_same_work(const Problem& problem, const Topology& topology,
+                                        const CostModel& model, const PlanOptions& options) {
+  auto same = std::make_unique<Problem>(problem.work(), topology, model, options);
   for (ItemId item = 0; item < problem.num_items(); ++item) {
     if (problem.is_alone(item)) same->set_alone(item, problem.alone_size());
   }
   return same;
+}
+
+std::unique_ptr<Problem> with_options(const Problem& problem, const PlanOptions& options) {
+  return with_same_work(problem, problem.topology(), problem.model(), options);
 }
 
 std::unique_ptr<Problem> find_aligned(const Problem& problem) {

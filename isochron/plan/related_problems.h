@@ -9,7 +9,13 @@
 
 namespace isochron {
 
-// The same question under other options. What stands alone there does here.
+// A question about the same work. What stands alone there does here.
+[[nodiscard]] std::unique_ptr<Problem> with_same_work(const Problem& problem,
+                                                      const Topology& topology,
+                                                      const CostModel& model,
+                                                      const PlanOptions& options);
+
+// The same question under other options.
 [[nodiscard]] std::unique_ptr<Problem> with_options(const Problem& problem,
                                                     const PlanOptions& options);
 

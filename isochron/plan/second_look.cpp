@@ -16,12 +16,14 @@
 #include "isochron/plan/anneal.h"
 #include "isochron/plan/bounds/bounds.h"
 #include "isochron/plan/bundles/bundle_bound.h"
+#include "isochron/plan/default_effort.h"
 #include "isochron/plan/least_areas.h"
 #include "isochron/plan/narrower_questions.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
 #include "isochron/plan/plan_memory.h"
 #include "isochron/plan/plan_slots.h"
 #include "isochron/plan/related_problems.h"
+#include "isochron/plan/slots/slot_search.h"
 
 namespace isochron {
 
@@ -58,10 +60,12 @@ class SecondLook {
         best_(std::move(slots)) {}
 
   DraftSlots run() {
+    // Nothing takes much longer than that.
+    left_ = worth(2 * least_possible());
+    if (left_ < cost_of(problem_)) return std::move(best_);
+    left_ = worth(static_cast<double>(least().time));
     if (are_static_sizes_searched(trial_, problem_)) search_static_sizes();
-    if (may_be_worth_looks() && is_far()) {
-      search_others(looks_worth(static_cast<double>(least().time)));
-    }
+    if (is_far()) search_others();
     return std::move(best_);
   }
 
@@ -106,19 +110,19 @@ class SecondLook {
   // What may be lost is worth looking for.
   bool is_far() { return !is_beaten(bound_ + bound_ / 32); }
 
-  // What the search finds of another question; becomes its bound.
-  DraftSlots answer(const Problem& question, std::int64_t effort, Nanoseconds& bound) const {
+  // What the search finds of another question, of which a bound is known, or 0.
+  DraftSlots rough_answer(const Problem& question, std::int64_t effort, Nanoseconds bound) const {
     StepPlan same = trial_;
     same.options = question.options();
-    return search_(same, question, effort, bound);
+    same.topology = question.topology();
+    return search_(same, question, Answer::rough, effort, bound);
   }
 
   // All that the question gets when it is asked for.
-  DraftSlots whole_answer(const Problem& question, std::int64_t effort) const {
+  DraftSlots whole_answer(const Problem& question, std::int64_t effort, Nanoseconds bound) const {
     StepPlan same = trial_;
     same.options = question.options();
-    Nanoseconds bound = 0;
-    DraftSlots slots = answer(question, effort, bound);
+    DraftSlots slots = search_(same, question, Answer::whole, effort, bound);
     return second_look(same, question, std::move(slots), bound, effort, search_);
   }
 
@@ -126,26 +130,46 @@ class SecondLook {
   // their time by then.
   bool has_grids() const { return is_pipeline_ && !is_annealed(problem_); }
 
-  // How many looks a step of that time is worth: in pipelines a hundredth of it, less or up to
+  // What looks at a step of that time are worth: in pipelines a hundredth of it, less or up to
   // twice as much by what may be lost; elsewhere less, since there answers are closer to their
-  // bounds.
-  double looks_worth(double time) const {
+  // bounds, unless few items lose much: then a quarter of what is more than usual.
+  double worth(double time) const {
     constexpr std::int32_t few_items = 128;  // they take no time
-    const bool is_limited = has_grids() || (!is_pipeline_ && problem_.num_items() > few_items);
+    const bool is_short = is_time(bound_) && !trial_.options.effort;
+    const bool is_limited =
+        is_short || has_grids() || (!is_pipeline_ && problem_.num_items() > few_items);
     if (!is_limited) return std::numeric_limits<double>::infinity();
-    const bool is_kept = problem_.options().keep_groups == KeepGroups::rank;
     const double lost = time / least_possible() - 1;
-    const double usually_lost = is_kept ? 0.08 : 0.06;  // whole prompts are seldom nearer
+    const double usually_lost = is_kept() ? 0.08 : 0.06;  // whole prompts are seldom nearer
+    const double share = problem_.is_aligned() ? 1
+                         : is_pipeline_        ? 0.3
+                                               : 0.5;  // aligned groups have had theirs
     const double part = is_pipeline_ ? 0.01 * std::min(2.0, lost / usually_lost) : 0.005;
-    const double to_begin = is_pipeline_ ? 2e6 : 1e5;
-    const double for_an_item = is_pipeline_ ? 20e3 : is_kept ? 6e3 : 1.8e3;
-    return part * time / (to_begin + for_an_item * problem_.num_items());
+    const bool are_few = has_few_items(problem_) && !has_grids();
+    const double unusual = are_few ? (time - 1.2 * least_possible()) / 4 : 0;
+    return std::max(share * part * time, unusual);
   }
+  // What a look at a question takes about, in nanoseconds.
+  double cost_of(const Problem& question) const {
+    const double num_items = problem_.num_items();
+    if (has_grids()) return 2e6 + 20e3 * num_items;
+    if (is_pipeline_) return 1e5 + 30e3 * num_items;
+    const PlanOptions& options = question.options();
+    const bool is_free = options.sync == Sync::step && options.counts == Counts::free;
+    if (!is_free && (has_few_items(question) || !is_kept())) return time_of_equal_counts(question);
+    return 1e5 + (is_kept() ? 6e3 : 1.8e3) * num_items;
+  }
+  bool is_kept() const { return problem_.options().keep_groups == KeepGroups::rank; }
   double least_possible() const {
     return static_cast<double>(std::max<Nanoseconds>(1, pass_bound(problem_, bound_)));
   }
-  // Nothing takes much longer than that.
-  bool may_be_worth_looks() const { return looks_worth(2 * least_possible()) >= 1; }
+  // Takes a look at the question off what is left, if it is enough.
+  bool can_afford(const Problem& question) {
+    const double cost = cost_of(question);
+    if (cost > left_) return false;
+    left_ -= cost;
+    return true;
+  }
 
   void search_static_sizes() {
     const bool is_synced = problem_.options().sync == Sync::microbatch;
@@ -164,11 +188,11 @@ class SecondLook {
       if (is_searched && is_near(bound_)) continue;
       if (is_free && areas.exceed(size, time)) continue;
       const auto fixed = with_static_size(problem_, size);
-      if (fixed == nullptr) continue;
+      if (fixed == nullptr || !can_afford(*fixed)) continue;
       const Nanoseconds bound =
           is_pipeline_ ? pipeline_bound(*fixed, rank_room_of(*fixed)) : bound_of_size(*fixed, time);
       if (is_beaten(bound) || (is_searched && is_near(bound))) continue;
-      consider(whole_answer(*fixed, effort_));
+      consider(whole_answer(*fixed, effort_, is_synced && !is_pipeline_ ? 0 : bound));
     }
   }
 
@@ -187,21 +211,33 @@ class SecondLook {
     return is_pipeline_ ? side_by_side_bound(question) : step_bound(question);
   }
 
+  // The effort of slots that are worth more than a rough look, taken off what is left, or 0.
+  std::int64_t thorough(const NarrowerQuestion& question) {
+    constexpr double for_an_item = 25e3;
+    const double cost = for_an_item * problem_.num_items();
+    const bool has_slots = question.problem->options().sync == Sync::microbatch && !is_pipeline_;
+    const std::int64_t work = thorough_work(*question.problem);
+    if (!has_slots || work > effort_ || cost > left_) return 0;
+    left_ -= cost;
+    return work;
+  }
+
   // A rough answer tells: more effort seldom makes up for what the question leaves out.
-  void search_others(double num_looks) {
+  void search_others() {
     constexpr std::int64_t to_begin = 2000;  // less than that saves little
     for (const NarrowerQuestion& question : narrower_questions(problem_)) {
-      num_looks -= 1;
-      if (num_looks < 0) break;
+      if (!can_afford(*question.problem)) continue;
       if (is_beaten(bound_of(*question.problem))) continue;
       // In pipelines whole bundles are few, and take as long to look at as all they hold.
       const std::int64_t of_items = effort_ * question.problem->num_items() / problem_.num_items();
       const std::int64_t part = has_grids()              ? of_items / 2
                                 : question.parts.empty() ? effort_ / 8
                                                          : effort_ / 4;
-      const std::int64_t rough = std::max(part, std::min(effort_, to_begin));
-      Nanoseconds bound = bound_;  // what answers that question answers this one
-      consider(question.answer(problem_, answer(*question.problem, rough, bound)));
+      const std::int64_t rough = std::max({part, std::min(effort_, to_begin), thorough(question)});
+      // What answers that question answers this one, in the same time unless ranks are slow here.
+      const bool is_known = question.problem->has_speeds() == problem_.has_speeds();
+      consider(
+          question.answer(problem_, rough_answer(*question.problem, rough, is_known ? bound_ : 0)));
     }
   }
 
@@ -212,6 +248,7 @@ class SecondLook {
   const SlotsOf& search_;
   bool is_pipeline_;
   DraftSlots best_;
+  double left_ = 0;                  // nanoseconds for looks
   std::optional<Score> least_ = {};  // of the best, once asked for
 };
 

@@ -44,6 +44,11 @@ SetCosts set_costs(const Problem& problem, RankRange ranks) {
     } else if (fits) {
       costs.one[set] = group_time(problem, {.ranks = ranks, .items = items_of(set)});
     }
+    if (fits && is_sum) {  // several micro-batches cost no less than one that holds them all
+      costs.all[set] = costs.one[set];
+      costs.first_bin[set] = set;
+      continue;
+    }
     // The micro-batch of the lowest item, and the best for the others.
     for (ItemSet with = rest;; with = (with - 1) & rest) {
       const ItemSet bin = low | with;

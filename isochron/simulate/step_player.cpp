@@ -47,6 +47,7 @@ StepPlayer::StepPlayer(const StepPlan& plan)
   const bool is_paced = sync_ == Sync::microbatch && shape_.stages > 1;
   for (const Slot& slot : plan.microbatches) {
     auto& groups = groups_of_slot_.emplace_back();
+    groups.reserve(slot.size());
     PassCost slowest;
     for (const ContextGroup& group : slot) {
       const PassCost cost = pass_cost(plan, group);

@@ -24,7 +24,8 @@ struct Search {
       const bool is_forward = options.pass == Pass::forward;
       const Pipeline pipeline{.stages = static_cast<std::size_t>(topology.pipeline.stages),
                               .transfer_ns = topology.pipeline.transfer_ns,
-                              .forward_share = is_forward ? 1 : cost.forward_share};
+                              .forward_share = is_forward ? 1 : cost.forward_share,
+                              .shares = topology.pipeline.shares};
       return best_pipelined(table, pipeline, options.sync, limit);
     }
     if (options.sync == Sync::microbatch) return best_lockstep(table, limit);
@@ -71,8 +72,7 @@ struct Search {
 
 void require_known(const Topology& topology, const PlanOptions& options) {
   constexpr std::string_view where = "best_step_time";
-  require(topology.pipeline.virtual_ == 1 && topology.pipeline.shares.empty(), where,
-          "virtual stages and shares are not known");
+  require(topology.pipeline.virtual_ == 1, where, "virtual stages are not known");
   require(options.pad_multiple == 1 && options.max_activation_bytes == 0 && options.balance, where,
           "padding rows, limits on activations and dealing in order are not known");
   require(options.counts && options.oversize, where, "the options must be resolved");

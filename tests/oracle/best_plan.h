@@ -19,7 +19,7 @@ namespace isochron::oracle {
 // Where counts are equal a plan has placeholders only if no group of it could give a unit to their
 // ranks, as isochron/check judges it. A unit that fits no admissible range and may stand alone
 // takes all ranks if the context is dynamic. Throws std::invalid_argument for what it does not
-// know: virtual stages, shares of chunks, padding rows, a limit on activations, a batch dealt in
+// know: virtual stages, padding rows, a limit on activations, a batch dealt in
 // order.
 [[nodiscard]] std::optional<Nanoseconds> best_step_time(const Batch& batch,
                                                         const Topology& topology,

@@ -138,6 +138,9 @@ TEST(BestPlan, PlaysOneForwardOneBackward) {
   topology.pipeline.transfer_ns = 1;
   EXPECT_EQ(best_of(lengths({8}), topology, {}), 8 + 2);
   EXPECT_EQ(best_of(lengths({8, 8}), topology, {.pass = Pass::forward}), 2 + 2 + 1 + 2);
+  topology.pipeline.shares = {0.25, 0.75};  // the first waits for the second, or before it
+  EXPECT_EQ(best_of(lengths({8, 8}), topology, {}), 1 + 2 * (3 + 3) + 1 + 2);
+  topology.pipeline.shares.clear();
   // With 4 first the last stage starts at 1, idles 0 and ends at 15; the first ends 2 later.
   topology.pipeline.transfer_ns = 0;
   EXPECT_EQ(best_of(lengths({8, 8, 4, 8}), topology, {.max_sequences = 1}), 17);
@@ -209,7 +212,7 @@ TEST(BestPlan, NoValidPlanIsFaster) {
     const PlanOptions& options = plan.options;
     const bool is_known = plan.batch.lengths.size() <= 5 && plan.padding_rows == 0 &&
                           options.pad_multiple == 1 && options.max_activation_bytes == 0 &&
-                          options.balance && plan.topology.pipeline.shares.empty();
+                          options.balance;
     if (!is_known) continue;
     const auto best = best_step_time(plan.batch, plan.topology, plan.cost, options);
     ASSERT_TRUE(best.has_value()) << to_json(plan);

@@ -37,8 +37,11 @@ std::vector<Visit> visits_of(std::size_t stage, const Pipeline& pipeline, std::s
   return visits;
 }
 
-Nanoseconds share_of_stage(Nanoseconds cost, std::size_t stages) {
-  const auto parts = static_cast<Nanoseconds>(stages);
+Nanoseconds share_of_stage(Nanoseconds cost, const Pipeline& pipeline, std::size_t stage) {
+  if (!pipeline.shares.empty()) {
+    return static_cast<Nanoseconds>(std::ceil(static_cast<double>(cost) * pipeline.shares[stage]));
+  }
+  const auto parts = static_cast<Nanoseconds>(pipeline.stages);
   return (cost + parts - 1) / parts;
 }
 
@@ -77,7 +80,7 @@ Nanoseconds play(const std::vector<Slot>& slots, const Pipeline& pipeline, std::
         const Nanoseconds forward =
             std::llround(pipeline.forward_share * static_cast<double>(group.cost));
         const Nanoseconds cost =
-            share_of_stage(visit.is_forward ? forward : group.cost - forward, stages);
+            share_of_stage(visit.is_forward ? forward : group.cost - forward, pipeline, stage);
         Nanoseconds start = inputs[g] + (is_first || turns ? 0 : pipeline.transfer_ns);
         const auto first = free[stage].begin() + group.ranks.first;
         start = std::max(start, *std::max_element(first, first + group.ranks.size));

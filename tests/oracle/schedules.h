@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "tests/oracle/group_table.h"
 
@@ -43,7 +44,8 @@ std::optional<Nanoseconds> best_by_targets(const GroupTable& table, Nanoseconds 
 struct Pipeline {
   std::size_t stages = 2;
   Nanoseconds transfer_ns = 0;
-  double forward_share = 0;  // 1 if the pass is forward only
+  double forward_share = 0;         // 1 if the pass is forward only
+  std::vector<double> shares = {};  // of each stage in a cost; none: all equal
 };
 
 [[nodiscard]] std::optional<Nanoseconds> best_pipelined(const GroupTable& table,

@@ -267,6 +267,28 @@ TEST(PipelineBound, SeesThatLittleWorkCannotHideALongSlot) {
   EXPECT_GE(plan.lower_bound_ns, 275'000);
 }
 
+TEST(PipelineBound, SeesTheLongestSlotsOfSlowRanks) {
+  // As SeesThatTheLastOfTheLongestSlotsIsLate, at half the speed.
+  std::vector<Tokens> lengths(30, 10'000);
+  lengths.push_back(100'000);
+  const StepPlan plan = checked_plan(
+      batch_of(lengths),
+      {.ranks = 1, .capacity = 100'000, .pipeline = {.stages = 2}, .rank_speed = {0.5}},
+      simple_cost(), {.context = "static:1"});
+  EXPECT_GE(plan.lower_bound_ns, 2 * 650'000 - 200);
+}
+
+TEST(PipelineBound, SeesThatFastRanksWaitForASlowOne) {
+  // Sequences that need both ranks run at the pace of the slower one. Each takes 30,000 on either
+  // stage, and one stage waits for one of them before its first or after its last.
+  const std::vector<Tokens> lengths(4, 20'000);
+  const StepPlan plan = checked_plan(
+      batch_of(lengths),
+      {.ranks = 2, .capacity = 10'000, .pipeline = {.stages = 2}, .rank_speed = {1, 0.5}},
+      simple_cost(), {.context = "dynamic"});
+  EXPECT_GE(plan.lower_bound_ns, 5 * 30'000 - 100);
+}
+
 // One of four prompts is most of the work, and a rank of its own runs it in each of two stages.
 TEST(StaticPipelineBound, SeesThatARankRunsTheDearestPrompt) {
   const Topology topology{.ranks = 4, .capacity = 10'000, .pipeline = {.stages = 2}};
@@ -295,6 +317,7 @@ TEST(SideBySideBound, SeesThatGroupsLeaveRanksOver) {
   EXPECT_GT(bound, pipeline_bound(problem, rank_room_of(problem)));
   const StepPlan plan = checked_plan(batch_of(lengths), topology, simple_cost(), options);
   EXPECT_LE(bound, plan.predicted_step_ns);
+  EXPECT_GE(plan.lower_bound_ns, bound);
 }
 
 TEST(SideBySideBound, HoldsForThePlansOfFewSequences) {
@@ -320,7 +343,8 @@ TEST(SideBySideBound, HoldsForThePlansOfFewSequences) {
                           resolved(question.options, question.topology));
     const Nanoseconds bound = side_by_side_bound(problem);
     EXPECT_LE(bound, plan.predicted_step_ns);
-    if (bound > plan.lower_bound_ns) ++num_raised;
+    EXPECT_LE(bound, plan.lower_bound_ns);
+    if (bound > pipeline_bound(problem, rank_room_of(problem))) ++num_raised;
   }
   if (!is_sampled) {
     EXPECT_GT(num_raised, 0);

@@ -11,6 +11,7 @@
 
 #include "isochron/plan/baselines.h"
 #include "isochron/plan/plan.h"
+#include "isochron/plan/plan_slots.h"
 #include "tests/plan/pipeline_question.h"
 #include "tests/plan/singles.h"
 #include "tests/plan/tiny_question.h"
@@ -111,6 +112,33 @@ TEST(PipelinePlan, IsNeverSlowerThanAStaticContext) {
       EXPECT_LE(plan.lower_bound_ns, fixed.predicted_step_ns) << options.context;
     }
   });
+}
+
+TEST(PipelinePlan, RanksOfSpeedOneChangeNothing) {
+  Topology topology{.ranks = 8, .capacity = 4096, .pipeline = {.stages = 4}};
+  const Batch batch = batch_of(long_tailed_lengths(200, 1));
+  const StepPlan even = plan_step(batch, topology, cost_7b_h100(), {.context = "dynamic"});
+  topology.rank_speed.assign(8, 1);
+  const StepPlan same = plan_step(batch, topology, cost_7b_h100(), {.context = "dynamic"});
+  EXPECT_EQ(same.predicted_step_ns, even.predicted_step_ns);
+  EXPECT_EQ(same.lower_bound_ns, even.lower_bound_ns);
+}
+
+TEST(PipelinePlan, SlowRanksGetLess) {
+  const Batch batch = batch_of(long_tailed_lengths(2000, 2));
+  for (const Sync sync : {Sync::step, Sync::microbatch}) {
+    for (const char* context : {"static:1", "dynamic"}) {
+      Topology topology{.ranks = 8, .capacity = 131'072, .pipeline = {.stages = 4}};
+      const PlanOptions options{.context = context, .sync = sync};
+      StepPlan unaware = plan_step(batch, topology, cost_7b_h100(), options);
+      topology.rank_speed = {1, 1, 1, 0.5, 1, 1, 1, 1};
+      unaware.topology = topology;
+      set_prediction(unaware);
+      const StepPlan plan = checked_plan(batch, topology, cost_7b_h100(), options);
+      EXPECT_LE(plan.predicted_step_ns * 10, unaware.predicted_step_ns * 8)
+          << context << ", " << name_of(sync);
+    }
+  }
 }
 
 TEST(PipelinePlan, EqualSlotsMeetTheBound) {
@@ -253,6 +281,14 @@ TEST(PipelinePlan, KeepsAnyLimitOnActivationsOrSaysThatItFoundNoOrder) {
     }
   });
   EXPECT_GT(num_kept, 0);
+}
+
+TEST(PipelinePlan, TakesEqualSharesForNone) {
+  Topology topology{.ranks = 4, .capacity = 4000, .pipeline = {.stages = 4}};
+  const Batch batch = batch_of({3000, 200, 1500, 700, 2500, 90, 4000, 1200, 330, 2100});
+  const StepPlan none = checked_plan(batch, topology, simple_cost(), {.context = "dynamic"});
+  topology.pipeline.shares.assign(4, 0.25);
+  EXPECT_EQ(checked_plan(batch, topology, simple_cost(), {.context = "dynamic"}), none);
 }
 
 }  // namespace

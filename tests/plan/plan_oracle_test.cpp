@@ -30,6 +30,9 @@ constexpr Aim lockstep = {1.002, 1.05};  // all ranks wait after every slot
 constexpr Aim equal = {1.001, 1.03};     // as many micro-batches on every rank
 constexpr Aim restricted = {1.01, 1.5};  // further rules
 constexpr Aim pipelined = {1.003, 1.1};
+// Some steps take 10 ms, and get a tenth of one to be planned. With an effort of 300,000 the means
+// are at most 1.0025.
+constexpr Aim pipelined_in_haste = {1.02, 1.2};
 
 void expect_bracketed(const StepQuestion& question, const StepPlan& plan, Nanoseconds best) {
   EXPECT_LE(plan.lower_bound_ns, best);
@@ -170,6 +173,9 @@ TEST(PlanOracle, LimitsOnTheSizeOfGroups) {
        .options = {.context = aligned, .min_context_size = 2, .max_context_size = 4}});
   expect_near_the_best_with("any, max context",
                             {.least_ranks = 3, .options = {.context = any, .max_context_size = 3}});
+  // Ranks that the smallest groups leave over.
+  expect_near_the_best_with("any, min context",
+                            {.least_ranks = 3, .options = {.context = any, .min_context_size = 2}});
 }
 
 TEST(PlanOracle, OversizedAlone) {
@@ -221,6 +227,46 @@ TEST(PlanOracle, Stages) {
     expect_near_the_best_with(name + "aligned", shape, pipelined, 40);
     shape.options.pass = Pass::forward;
     expect_near_the_best_with(name + "forward", shape, pipelined, 40);
+  }
+}
+
+// A policy of plans beside stages.
+struct StagePolicy {
+  const char* name;
+  QuestionShape shape;
+  Aim aim = pipelined;
+};
+
+// Groups of all ranks are the best of almost all tiny questions, whatever else is asked: pairs on
+// three ranks leave a choice, in which half of the questions tell the two kinds of waiting apart.
+TEST(PlanOracle, StagesWithEveryPolicy) {
+  const StagePolicy policies[] = {
+      {"no other", {}},
+      {"keep rank",
+       {.options = {.keep_groups = KeepGroups::rank}, .has_groups = true},
+       pipelined_in_haste},
+      {"keep microbatch", {.options = {.keep_groups = KeepGroups::microbatch}, .has_groups = true}},
+      {"tensor_parallel", {.options = {.tensor_parallel = 4}}},
+      {"slow ranks", {.has_speeds = true}, pipelined_in_haste},
+      {"shares", {.has_shares = true}},
+      {"transfers", {.has_transfers = true}},
+  };
+  for (const std::string& context : {aligned, any}) {
+    for (const StagePolicy& policy : policies) {
+      QuestionShape shape = policy.shape;
+      shape.most_sequences = 5;
+      shape.least_ranks = 3;
+      shape.most_ranks = 3;
+      shape.has_wide_choice = false;
+      shape.options.context = context;
+      shape.options.max_context_size = 2;
+      for (const std::int32_t stages : {2, 3}) {
+        shape.stages = stages;
+        expect_near_the_best_with(
+            std::to_string(stages) + " stages, " + context + ", " + policy.name, shape, policy.aim,
+            12);
+      }
+    }
   }
 }
 

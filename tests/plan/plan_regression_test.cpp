@@ -193,5 +193,49 @@ TEST(PlanRegression, EqualCountsAreNotSlowerThanTheStaticSizeThatSuitsThem) {
   EXPECT_LE(plan.predicted_step_ns, pairs.predicted_step_ns);
 }
 
+// Ten sequences on thirty ranks have ranks of their own, each as many as it needs: nothing else is
+// as near to the bound, and targets one after the other ended 13 % later.
+TEST(PlanRegression, FewSequencesOnGroupsOfAnySizeStandSideBySide) {
+  const StepPlan plan = checked_plan({1033, 3563, 914, 1868, 1089, 2451, 2249, 1433, 3098, 1377},
+                                     {.ranks = 30, .capacity = 16'384},
+                                     {.context = "dynamic:any", .counts = Counts::equal});
+  EXPECT_EQ(plan.microbatches.size(), 1U);
+  EXPECT_LE(plan.predicted_step_ns, plan.lower_bound_ns + plan.lower_bound_ns / 10);
+}
+
+// Prompts of one sequence have nothing to keep together.
+TEST(PlanRegression, PromptsOfOneSequenceArePlannedLikeSequences) {
+  Batch batch;
+  for (std::int32_t i = 0; i < 64; ++i) {
+    batch.lengths.push_back(100 + (i * 7919) % 6000);
+    batch.groups.emplace_back(i);
+    batch.group_names.push_back(std::to_string(i));
+  }
+  const Topology topology = {.ranks = 16, .capacity = 16'384};
+  PlanOptions options = {.context = "dynamic", .sync = Sync::microbatch};
+  if (is_sampled) options.effort = 300;
+  const CostModel cost = cost_preset("qwen3-8b_h100");
+  const StepPlan apart = plan_step(batch, topology, cost, options);
+  for (const KeepGroups keep : {KeepGroups::rank, KeepGroups::microbatch}) {
+    options.keep_groups = keep;
+    const StepPlan kept = plan_step(batch, topology, cost, options);
+    EXPECT_EQ(find_violation(to_json(kept), &batch).value_or("valid"), "valid");
+    EXPECT_EQ(kept.microbatches, apart.microbatches);
+    EXPECT_EQ(kept.lower_bound_ns, apart.lower_bound_ns);
+  }
+}
+
+// A forward pass rounds every micro-batch: what one sequence takes is known to the nanosecond.
+TEST(PlanRegression, AForwardPassThatOneSequenceMakesLongIsOptimal) {
+  for (Tokens length = 4990; length < 5000; ++length) {
+    const StepPlan one =
+        checked_plan({length}, {.ranks = 1, .capacity = 8192}, {.pass = Pass::forward});
+    EXPECT_EQ(one.status, Status::optimal) << length;
+    const StepPlan two =
+        checked_plan({length, 500}, {.ranks = 2, .capacity = 8192}, {.pass = Pass::forward});
+    EXPECT_EQ(two.status, Status::optimal) << length;
+  }
+}
+
 }  // namespace
 }  // namespace isochron

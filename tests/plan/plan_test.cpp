@@ -415,6 +415,9 @@ TEST(Plan, RejectsCostsOverTheLimit) {
   batch.extra_cost_ns = {max_total_cost / 2, max_total_cost / 2};
   EXPECT_EQ(message_of([&] { (void)plan_step(batch, {.ranks = 2, .capacity = 2}, token_cost); }),
             "[plan] the costs up to sequence 1 add up to more than 2^62");
+  batch.extra_cost_ns = {0, max_total_cost};
+  EXPECT_EQ(message_of([&] { (void)plan_step(batch, {.ranks = 2, .capacity = 2}, token_cost); }),
+            "[plan] sequence 1 of 1 tokens costs more than 2^62");
   // So they may on a slow rank, and on the way through a pipeline.
   batch.extra_cost_ns = {max_total_cost / 8, 0};
   const auto message = [&](const Topology& topology) {
@@ -516,6 +519,25 @@ TEST(Plan, IsInfeasibleIfOneSequenceHoldsTooManyActivations) {
   EXPECT_EQ(plan(29).reason,
             "sequence 0 of 15 tokens holds at least 30 activation bytes on a stage, "
             "max_activation_bytes is 29");
+}
+
+TEST(Plan, NeverWidensForMemoryWhatFitsTheCapacity) {
+  CostModel cost = token_cost;
+  cost.activation_bytes_per_token = 1;
+  const auto plan = [&](Tokens length) {
+    return plan_of(batch_of({length}), {.ranks = 3, .capacity = 16},
+                   {.context = "dynamic",
+                    .max_context_size = 1,
+                    .oversize = Oversize::alone,
+                    .max_activation_bytes = 12},
+                   cost);
+  };
+  EXPECT_EQ(plan(13).status, Status::infeasible);
+  EXPECT_EQ(plan(13).reason,
+            "sequence 0 of 13 tokens holds at least 13 activation bytes on a stage, "
+            "max_activation_bytes is 12");
+  EXPECT_EQ(plan(12).status, Status::optimal);
+  EXPECT_EQ(plan(17).oversized.size(), 1u);  // alone on all ranks, 6 tokens each
 }
 
 }  // namespace

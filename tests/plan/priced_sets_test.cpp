@@ -255,6 +255,26 @@ TEST(BlockLevels, WideGroupsAreCheapWithLittleTraffic) {
   EXPECT_EQ(level_of_blocks(table, 64), 1);
 }
 
+TEST(BlockLevels, StepsAreShortForManyRanks) {
+  const Drawn drawn = many_prompts(0, 64);
+  const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+  EXPECT_TRUE(is_short_step(problem, 64 * 6'000'000 - 1));
+  EXPECT_FALSE(is_short_step(problem, 64 * 6'000'000));
+}
+
+TEST(PricedSets, ManyBundlesThatNestArePriced) {
+  const auto is_priced = [](Drawn drawn) {
+    drawn.options = resolved(drawn.options, drawn.topology);
+    return has_priced_bundles(Problem(drawn.work, drawn.topology, drawn.cost, drawn.options));
+  };
+  EXPECT_FALSE(is_priced(many_prompts(0, 64)));
+  Drawn many = many_prompts(0, 128);
+  EXPECT_TRUE(is_priced(many));
+  many.options.context = "dynamic:any";
+  EXPECT_FALSE(is_priced(many));
+  EXPECT_FALSE(is_priced(many_prompts(0, 1024)));
+}
+
 // With more bundles than have their bound raised after the search: it comes with the step.
 TEST(PricedSets, ManyBundlesComeNearTheirBound) {
   for (std::uint64_t seed = 0; seed < num_asked(3); ++seed) {

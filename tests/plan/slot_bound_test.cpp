@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <vector>
 
@@ -94,6 +95,42 @@ TEST(SlotBound, GroupsThatLeaveFewRanksStandAlone) {
   // On six ranks two nodes hold one each.
   question.topology.ranks = 6;
   EXPECT_EQ(bound_of(question), 25);
+}
+
+// It leaves out sizes that do not matter: here all of them are looked at.
+TEST(EqualCountBound, KnowsAsMuchAsALookAtEverySize) {
+  for (std::uint64_t seed = 0; seed < num_instances(200); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Random random(seed);
+    const auto ranks = std::int32_t{1} << random.below(5);
+    std::vector<Tokens> lengths(random.below(30) + 1);
+    for (Tokens& length : lengths) length = random.between(1, random.below(4) == 0 ? 900 : 90);
+    const Topology topology{.ranks = ranks, .capacity = 1000};
+    const Problem problem(singles(lengths), topology, random_cost(random),
+                          resolved({.context = "dynamic"}, topology));
+    double work = 0;
+    double tokens = 0;
+    double slowest = 0;
+    for (ItemId item = 0; item < problem.num_items(); ++item) {
+      double least = 1e300;
+      double fewest = 1e300;
+      double fastest = 1e300;
+      for (const std::int32_t size : problem.sizes()) {
+        if (!problem.item_fits(size, item)) continue;
+        const auto own = static_cast<double>(problem.least_item_cost(size, item));
+        least = std::min(least, own * size);
+        fewest = std::min(fewest, static_cast<double>(problem.tokens(size, item)));
+        fastest = std::min(fastest, own + static_cast<double>(problem.least_fixed(size)));
+      }
+      work += least;
+      tokens += fewest;
+      slowest = std::max(slowest, fastest);
+    }
+    const double slots = std::max(1.0, std::ceil(tokens / (1000.0 * ranks) * (1 - 1e-11)));
+    const double even = work / ranks + slots * static_cast<double>(problem.microbatch());
+    EXPECT_NEAR(static_cast<double>(equal_count_bound(problem)), std::max(even, slowest),
+                2 + 1e-9 * even);
+  }
 }
 
 TEST(RankKnapsack, FindsTheGroupsThatGainMost) {
@@ -268,6 +305,37 @@ TEST(SlotBound, NoStepIsShorter) {
       if (!best) continue;
       EXPECT_LE(bound_of(question), *best) << "seed " << seed << ": " << question;
     }
+  }
+}
+
+// A wide group may pad a sequence to less than a smaller one does: 7 tokens are 12 on three ranks
+// and 8 on four.
+TEST(Bounds, NoStepIsShorterWhereWideGroupsPadLess) {
+  for (std::uint64_t seed = 0; seed < num_asked(20'000); ++seed) {
+    Random random(seed);
+    const auto ranks = static_cast<std::int32_t>(random.between(3, 6));
+    StepQuestion question;
+    question.topology = {.ranks = ranks, .capacity = random.between(4, 12)};
+    question.cost.linear_ns = 1000;
+    question.cost.microbatch_ns = static_cast<double>(random.between(0, 200'000));
+    question.options = {.context = seed % 3 == 0 ? "dynamic" : "dynamic:any",
+                        .min_context_size = static_cast<std::int32_t>(random.between(1, 3)),
+                        .sync = seed % 2 == 0 ? Sync::step : Sync::microbatch};
+    const std::int64_t count = random.between(1, 6);
+    const Tokens most = question.topology.capacity * ranks;
+    for (std::int64_t i = 0; i < count; ++i) {
+      question.batch.lengths.push_back(random.between(1, random.below(2) == 0 ? most : most / 3));
+    }
+    const auto best = oracle::best_step_time(question.batch, question.topology, question.cost,
+                                             resolved(question.options, question.topology));
+    if (!best) continue;
+    const Problem problem(singles(question.batch.lengths), question.topology, question.cost,
+                          resolved(question.options, question.topology));
+    const Nanoseconds bound = question.options.sync == Sync::microbatch
+                                  ? slot_bound(problem)
+                                  : block_bound(problem, step_bound(problem));
+    // Wider groups do no less work, but for what rounds their costs.
+    EXPECT_LE(bound, *best + count) << "seed " << seed << ": " << question;
   }
 }
 

@@ -152,5 +152,20 @@ TEST(StepBound, NoStepIsShorter) {
   }
 }
 
+// Pairs on three ranks all have the middle one, which runs all sequences: 22 each, and two
+// micro-batches of 20 tokens for 100.
+TEST(LeftOverBound, SeesThatAllGroupsShareARank) {
+  const Topology topology{.ranks = 3, .capacity = 10};
+  PlanOptions options{.context = "dynamic:any", .min_context_size = 2, .max_context_size = 2};
+  const std::vector<Tokens> lengths(10, 4);
+  const Problem pairs(singles(lengths), topology, dear_microbatches(), resolved(options, topology));
+  EXPECT_NEAR(static_cast<double>(left_over_bound(pairs)), 10 * 22 + 2 * 100, 1);
+  EXPECT_NEAR(static_cast<double>(left_over_work(pairs)), 10 * 22, 1);
+  EXPECT_GT(left_over_bound(pairs), step_bound(pairs));
+  options.min_context_size = 1;
+  const Problem any(singles(lengths), topology, dear_microbatches(), resolved(options, topology));
+  EXPECT_EQ(left_over_bound(any), 0);  // ranks by themselves are none left over
+}
+
 }  // namespace
 }  // namespace isochron

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <string>
 
 #include "isochron/core/random.h"
@@ -19,6 +20,8 @@ struct QuestionShape {
   bool has_groups = false;  // prompt groups: two of several sequences at most
   bool has_speeds = false;  // ranks of different pace
   bool has_extra_costs = false;
+  bool has_shares = false;      // stages of different sizes
+  bool has_transfers = false;   // between stages, up to about a stage of a short sequence
   bool has_wide_choice = true;  // sequences of up to all ranks, and not of one rank alone
 };
 
@@ -82,6 +85,15 @@ inline StepQuestion random_question(std::uint64_t seed, const QuestionShape& sha
       topology.rank_speed.push_back(random.below(2) == 0 ? 1 : 0.5 + random.unit());
     }
   }
+  PipelineShape& pipeline = topology.pipeline;
+  if (shape.has_shares) {
+    for (std::int32_t i = 0; i < pipeline.stages; ++i) {
+      pipeline.shares.push_back(0.5 + random.unit());
+    }
+    const double sum = std::accumulate(pipeline.shares.begin(), pipeline.shares.end(), 0.0);
+    for (double& share : pipeline.shares) share /= sum;
+  }
+  if (shape.has_transfers) pipeline.transfer_ns = random.between(0, 20'000'000);
   const Tokens longest = topology.capacity * (shape.has_wide_choice ? topology.ranks : mode.size);
   const auto count =
       random.below(2) == 0 ? shape.most_sequences : 1 + random.below(shape.most_sequences);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "isochron/core/random.h"
@@ -168,6 +169,22 @@ TEST(PipelineTime, StopsAboveTheLargestTotal) {
             max_total_cost + 1);
   // A whole cost of 2^62 on two stages: each half twice, one after the other.
   EXPECT_EQ(makespan({.stages = 2}, {{half, half}}), max_total_cost);
+}
+
+// What the search of grids rests on: through equal stages all wait for the longest slot.
+TEST(PipelineTime, AForwardPassTakesAsLongInEveryOrder) {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    Random random(seed);
+    const PipelineShape shape{.stages = static_cast<std::int32_t>(random.between(1, 6)),
+                              .transfer_ns = random.between(0, 50)};
+    std::vector<PassCost> costs(random.below(12) + 1);
+    for (PassCost& cost : costs) cost.forward = random.between(0, 1000);
+    const Nanoseconds time = makespan(shape, costs, Pass::forward);
+    for (int i = 0; i < 10; ++i) {
+      std::swap(costs[random.below(costs.size())], costs[random.below(costs.size())]);
+      ASSERT_EQ(makespan(shape, costs, Pass::forward), time) << "seed " << seed;
+    }
+  }
 }
 
 TEST(PipelineTime, RejectsWhatTheScheduleRejects) {

@@ -30,6 +30,8 @@ struct PartRule {
     if (x > 1 - value) return 1;
     return x < value ? 0 : x;
   }
+  // Whether all parts up to this one count as nothing: f never falls.
+  [[nodiscard]] bool ignores(double largest) const { return (*this)(largest) == 0; }
 };
 
 enum class Fixed { by_share, on_every_rank };
@@ -104,6 +106,7 @@ class BlockBound {
   bool is_possible(Nanoseconds target, const PartRule& rule) {
     if (target != target_) set_parts(target);
     if (!has_room_) return false;
+    if (rule.ignores(largest_)) return true;
     const double limit = problem_.num_ranks() / static_cast<double>(block_);
     double sum = 0;
     std::size_t k = 0;
@@ -131,6 +134,7 @@ class BlockBound {
     const double by_load = 1 / room;
     parts_.clear();
     wider_.clear();
+    largest_ = 0;
     for (std::size_t i = 0; i + 1 < begin_.size(); ++i) {
       // Rules never fall: of the sizes within a block the least area decides.
       double area = infinite;
@@ -145,6 +149,7 @@ class BlockBound {
         }
       }
       parts_.push_back({.within = area * by_load / block_, .end_of_wider = wider_.size()});
+      largest_ = std::max(largest_, parts_.back().within);
     }
   }
 
@@ -167,6 +172,7 @@ class BlockBound {
   Nanoseconds target_ = -1;
   bool has_room_ = false;
   std::vector<Parts> parts_;
+  double largest_ = 0;  // of the parts within a block
   std::vector<Wider> wider_;
 };
 

@@ -18,7 +18,14 @@ namespace isochron {
 // The same where all ranks wait for each other after every slot.
 [[nodiscard]] Nanoseconds slot_bound(const Problem& problem);
 
-// The same where every rank runs equally many micro-batches.
+// The same from how few groups stand side by side, where the smallest leave ranks over and all
+// ranks are alike, however they wait; else 0.
+[[nodiscard]] Nanoseconds left_over_bound(const Problem& problem);
+
+// In that case what some rank works at least, beside the fixed cost of its micro-batches; else 0.
+[[nodiscard]] Nanoseconds left_over_work(const Problem& problem);
+
+// No step in which every rank runs equally many micro-batches is shorter.
 [[nodiscard]] Nanoseconds equal_count_bound(const Problem& problem);
 
 }  // namespace isochron

@@ -1,8 +1,11 @@
 #include "isochron/plan/bounds/leaders.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
-#include <numeric>
+#include <utility>
+
+#include "isochron/core/radix_sort.h"
 
 namespace isochron {
 
@@ -15,13 +18,15 @@ constexpr std::size_t num_joined = 8;
 }  // namespace
 
 Leaders::Leaders(const Problem& problem, const SizeRules& rules, std::span<const double> prices)
-    : problem_(problem), rules_(rules), order_(prices.size()), leads_(prices.size()) {
-  std::iota(order_.begin(), order_.end(), BundleId{0});
+    : problem_(problem), rules_(rules), leads_(prices.size()) {
   const auto tokens_of = [&](BundleId bundle) {
     return problem.tokens(1, problem.items_of(bundle).front());
   };
-  std::stable_sort(order_.begin(), order_.end(),
-                   [&](BundleId a, BundleId b) { return tokens_of(a) > tokens_of(b); });
+  std::vector<std::uint64_t> keys(prices.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    keys[i] = ~static_cast<std::uint64_t>(tokens_of(static_cast<BundleId>(i)));
+  }
+  order_ = ascending_positions(std::move(keys));
   for (const BundleId bundle : order_) {
     price_.push_back(prices[static_cast<std::size_t>(bundle)]);
     tokens_.push_back(static_cast<double>(tokens_of(bundle)));

@@ -9,14 +9,18 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <numeric>
 #include <span>
 #include <vector>
 
+#include "isochron/core/radix_sort.h"
 #include "isochron/plan/bounds/bounds.h"
 #include "isochron/plan/bounds/slot_prices.h"
+#include "isochron/plan/default_effort.h"
 
 namespace isochron {
 
@@ -35,42 +39,29 @@ class Prices {
     for (std::size_t i = 0; i < count; ++i) {
       const auto bundle = static_cast<BundleId>(i);
       double least = std::numeric_limits<double>::infinity();
-      double fewest = std::numeric_limits<double>::infinity();
       double enough = std::numeric_limits<double>::infinity();
       for (const std::int32_t size : problem.sizes()) {
         if (!problem.fits(size, bundle)) continue;
         const double work = static_cast<double>(problem.least_cost(size, bundle)) * size;
         if (work >= enough && problem.grows_from(size)) break;  // later ones cost more still
-        Tokens tokens = 0;
         double shares = 0;
         for (const ItemId item : problem.items_of(bundle)) {
-          tokens += problem.tokens(size, item);
           shares += rules[static_cast<std::size_t>(size)](problem.tokens(size, item),
                                                           problem.capacity() * size);
         }
         const double area = work + static_cast<double>(problem.least_fixed(size)) * size * shares;
         least = std::min(least, area);
         enough = std::min(enough, area);
-        fewest = std::min(fewest, static_cast<double>(tokens));
       }
       price_[i] = least / ranks;
-      tokens_[i] = fewest;
+      tokens_[i] = static_cast<double>(problem.least_tokens(bundle));
     }
-    struct Dense {
-      double price;
-      double tokens;
-      std::size_t bundle;
-    };
-    std::vector<Dense> densest;
-    densest.reserve(count);
-    for (std::size_t i = 0; i < count; ++i) densest.push_back({price_[i], tokens_[i], i});
-    std::sort(densest.begin(), densest.end(), [](const Dense& a, const Dense& b) {
-      const double x = a.price * b.tokens;
-      const double y = b.price * a.tokens;
-      return x != y ? x > y : a.bundle < b.bundle;
-    });
-    order_.reserve(count);
-    for (const Dense& dense : densest) order_.push_back(dense.bundle);
+    std::vector<std::uint64_t> keys(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      // Greater bits of what is not negative are a greater number.
+      keys[i] = ~std::bit_cast<std::uint64_t>(price_[i] / tokens_[i]);
+    }
+    densest_first_ = ascending_positions(std::move(keys));
   }
 
   [[nodiscard]] double total() const {
@@ -86,7 +77,8 @@ class Prices {
     sums_.clear();
     double tokens = 0;
     double worth = 0;
-    for (const std::size_t i : order_) {
+    for (const std::int32_t position : densest_first_) {
+      const auto i = static_cast<std::size_t>(position);
       if (std::find(bundles.begin(), bundles.end(), i) != bundles.end()) continue;
       tokens += tokens_[i];
       worth += price_[i];
@@ -113,35 +105,46 @@ class Prices {
   };
   std::vector<double> price_;
   std::vector<double> tokens_;
-  std::vector<std::size_t> order_;  // densest first
+  std::vector<std::int32_t> densest_first_;
   std::vector<Sum> sums_;
 };
 
 // For each size the rule by which the items whose smallest group has it make most micro-batches.
 SizeRules best_rules(const Problem& problem) {
-  SizeRules best(static_cast<std::size_t>(problem.num_ranks()) + 1);
-  std::vector<double> most(best.size(), 0);
-  for (const ShareRule& rule : share_rules()) {
-    std::vector<double> shares(best.size(), 0);
-    for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
-      const std::int32_t size = problem.sizes()[problem.smallest_place(bundle)];
-      for (const ItemId item : problem.items_of(bundle)) {
-        shares[static_cast<std::size_t>(size)] +=
-            rule(problem.tokens(size, item), problem.capacity() * size);
+  const std::vector<ShareRule> rules = share_rules();
+  const std::size_t num_sizes = static_cast<std::size_t>(problem.num_ranks()) + 1;
+  std::vector<std::vector<double>> shares(rules.size(), std::vector<double>(num_sizes, 0));
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    const std::int32_t size = problem.sizes()[problem.smallest_place(bundle)];
+    for (const ItemId item : problem.items_of(bundle)) {
+      const Tokens tokens = problem.tokens(size, item);
+      for (std::size_t r = 0; r < rules.size(); ++r) {
+        shares[r][static_cast<std::size_t>(size)] += rules[r](tokens, problem.capacity() * size);
       }
     }
+  }
+  SizeRules best(num_sizes);
+  std::vector<double> most(num_sizes, 0);
+  for (std::size_t r = 0; r < rules.size(); ++r) {
     for (const std::int32_t size : problem.sizes()) {
       const auto i = static_cast<std::size_t>(size);
-      if (shares[i] <= most[i]) continue;
-      most[i] = shares[i];
-      best[i] = rule;
+      if (shares[r][i] <= most[i]) continue;
+      most[i] = shares[r][i];
+      best[i] = rules[r];
     }
   }
   return best;
 }
 
 constexpr std::size_t max_long = 3;  // bundles that are put into slots
-constexpr std::int64_t max_tried = 40'000;
+
+// How many ways to put them there are tried: what takes a thousandth of the step at most.
+std::int64_t num_tried_of(double step) {
+  constexpr std::int64_t most = 40'000;
+  constexpr std::int64_t least = 2000;
+  const auto bound = static_cast<Nanoseconds>(step);
+  return is_time(bound) ? std::clamp(bound / 40'000, least, most) : most;
+}
 
 // A long bundle on a group of one size.
 struct Stay {
@@ -164,7 +167,8 @@ class SlotBound {
       : problem_(problem),
         prices_(problem, rules),
         ranks_(problem.num_ranks()),
-        fixed_(static_cast<double>(problem.microbatch())) {}
+        fixed_(static_cast<double>(problem.microbatch())),
+        max_tried_(num_tried_of(prices_.total())) {}
 
   [[nodiscard]] const Prices& prices() const { return prices_; }
 
@@ -181,7 +185,11 @@ class SlotBound {
     by_work.resize(num_long);
     double best = prices_.total();
     std::vector<std::size_t> chosen;
+    num_tried_ = 1;
     for (const auto& [work, bundle] : by_work) {
+      // Every way so far goes on with every stay of the next one.
+      const auto num_stays = static_cast<std::int64_t>(problem_.sizes().size());
+      if (num_tried_ * num_stays > max_tried_) break;
       chosen.push_back(bundle);
       stays_.push_back(stays_of(bundle));
       prices_.set_aside(chosen);
@@ -197,7 +205,7 @@ class SlotBound {
       least_ = std::numeric_limits<double>::infinity();
       num_tried_ = 0;
       place_from(0, 0);
-      if (num_tried_ > max_tried) break;
+      if (num_tried_ > max_tried_) break;
       best = std::max(best, rest + least_);
     }
     return best;
@@ -252,7 +260,7 @@ class SlotBound {
   // All ways to put the long bundles from `index` on into the slots so far, or fresh ones, that may
   // be the cheapest: none costs less than the areas of the bundles, which are `area` so far.
   void place_from(std::size_t index, double area) {
-    if ((area + least_areas_[index]) / ranks_ >= least_ || ++num_tried_ > max_tried) return;
+    if ((area + least_areas_[index]) / ranks_ >= least_ || ++num_tried_ > max_tried_) return;
     if (index == stays_.size()) {
       double cost = 0;
       double beside = 0;  // ranks
@@ -292,6 +300,7 @@ class SlotBound {
   Prices prices_;
   double ranks_;
   double fixed_;
+  std::int64_t max_tried_;
   std::vector<std::vector<Stay>> stays_;  // of each long bundle
   std::vector<Slot> slots_;
   std::vector<double> least_areas_;
@@ -320,28 +329,32 @@ Nanoseconds equal_count_bound(const Problem& problem) {
     fastest_speed = *std::max_element(speeds.begin(), speeds.end());
   }
   double item = 0;  // the slowest at its fastest, as if it ran on the fastest rank
+  // Of single sequences the shorter is faster on every size, and fits all that a longer one does.
+  Tokens longest = 0;  // padded, of those whose fastest is no more than `item`
+  const bool has_single =
+      problem.work().extra_costs.empty() && problem.num_bundles() == problem.num_items();
   for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    const bool is_single =
+        has_single && problem.num_sequences(bundle) == 1 && !problem.is_alone(bundle);
+    const Tokens padded = is_single ? problem.tokens(1, bundle) : 0;
+    const bool is_shorter = is_single && padded < longest;
     double least = std::numeric_limits<double>::infinity();
-    double fewest = std::numeric_limits<double>::infinity();
     double fastest = std::numeric_limits<double>::infinity();
     bool has_least = false;  // no wider group has less work
     for (const std::int32_t size : problem.sizes()) {
       // Wider groups only matter for the slowest bundle, and for work if they have less.
-      const bool is_settled = has_least && !problem.has_speeds() && fastest <= item;
-      if (is_settled) break;
+      if (has_least && !problem.has_speeds() && (is_shorter || fastest <= item)) break;
       if (!problem.fits(size, bundle)) continue;
       const Nanoseconds cost = problem.least_cost(size, bundle);
       has_least = problem.grows_from(size);
       least = std::min(least, static_cast<double>(cost) * problem.least_span(size));
       fastest = std::min(fastest, static_cast<double>(cost + problem.least_fixed(size)) *
                                       fastest_speed / problem.fastest_speed(size));
-      Tokens sum = 0;
-      for (const ItemId id : problem.items_of(bundle)) sum += problem.tokens(size, id);
-      fewest = std::min(fewest, static_cast<double>(sum));
     }
     work += least;
-    tokens += fewest;
-    item = std::max(item, fastest);
+    tokens += static_cast<double>(problem.least_tokens(bundle));
+    if (!is_shorter) item = std::max(item, fastest);
+    if (is_single) longest = std::max(longest, padded);
   }
   double speed = problem.num_ranks();
   if (problem.has_speeds()) {

@@ -106,6 +106,7 @@ std::optional<SlotLevel> SlotLevels::find_scarce(double time, double next) {
   const double least = leaders_.size() > max_leaders
                            ? std::min(whole, leaders_.density(max_leaders) * capacity_)
                            : 0;
+  if (least == whole) return std::nullopt;  // rents alone are the whole slot
   double high = whole;
   double low = whole;
   for (double step = 1.0 / 64; low > least; step *= 2) {

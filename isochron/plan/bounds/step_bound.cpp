@@ -169,8 +169,12 @@ class StepBound {
   // The least share on the sizes that were left out because of their work: what shares a
   // micro-batch of a wide group there may take less of it than a micro-batch of its own.
   double share_left_out(std::size_t i) const {
-    if (left_out_.empty() || has_volume_rules_) return infinite;  // no less than on smaller ones
-    if (has_many_sizes()) return left_out_[i] == num_ranks_and_one() ? infinite : 0;
+    if (left_out_.empty() || left_out_[i] == num_ranks_and_one()) return infinite;
+    if (has_volume_rules_) {
+      return static_cast<double>(problem_.least_tokens(static_cast<BundleId>(i))) /
+             static_cast<double>(problem_.capacity());
+    }
+    if (has_many_sizes()) return 0;
     double least = infinite;
     for (const std::int32_t size : problem_.sizes()) {
       if (size < left_out_[i]) continue;
@@ -222,6 +226,22 @@ class StepBound {
     return sum;
   }
 
+  // The same of an option, by the rules at hand.
+  double share_at(std::size_t bundle, std::size_t option) const {
+    if (!is_plain_) return shares_[option];
+    return share(bundle, options_[option], rule_of(options_[option]));
+  }
+
+  // Bundles of many items are asked for their shares at every target.
+  void add_up_shares() {
+    shares_.clear();
+    for (std::size_t i = 0; i < num_bundles() && !is_plain_; ++i) {
+      for (std::size_t k = begin_[i]; k < begin_[i + 1]; ++k) {
+        shares_.push_back(share(i, options_[k], rule_of(options_[k])));
+      }
+    }
+  }
+
   struct Load {
     double work = infinite;   // least, with its share of latencies
     double share = infinite;  // least, times ranks
@@ -235,7 +255,7 @@ class StepBound {
     for (; k < begin_[i + 1]; ++k) {
       const Option& option = options_[k];
       if (option.time > limit) continue;
-      const double part = share(i, option, rule_of(option));
+      const double part = share_at(i, k);
       const double work = option.work + option.latency * part;
       load.work = std::min(load.work, work);
       load.share = std::min(load.share, option.size * part);
@@ -253,6 +273,7 @@ class StepBound {
     has_volume_rules_ = std::all_of(rules_.begin(), rules_.end(), [](const ShareRule& rule) {
       return rule.kind == ShareRule::Kind::volume;
     });
+    add_up_shares();
     settled_.clear();
     unsettled_.clear();
     settled_sum_ = {.work = 0, .share = 0, .area = 0};
@@ -354,7 +375,7 @@ class StepBound {
         const double scaled = (steps + 1) * static_cast<double>(option.cost) /
                               (time - static_cast<double>(option.time - option.cost)) * (1 - 1e-9);
         const double by_time = std::min(1.0, std::floor(scaled) / steps);
-        const double by_tokens = share(i, option, rule_of(option));
+        const double by_tokens = share_at(i, k);
         const bool is_volume = rule_of(option).kind == ShareRule::Kind::volume;
         const double part = is_volume ? by_time : by_tokens;
         work = std::min(work, option.work + option.latency * part);
@@ -473,6 +494,7 @@ class StepBound {
   // Of the rules at hand:
   SizeRules rules_;
   bool has_volume_rules_ = true;
+  std::vector<double> shares_;  // of each option, of bundles of several items
   std::vector<Load> settled_;
   std::vector<std::size_t> unsettled_;
   Load settled_sum_;

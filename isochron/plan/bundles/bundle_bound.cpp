@@ -29,8 +29,8 @@ Nanoseconds slowest_bundle(const BundleTable& table) {
 
 // Whether the smallest groups are what leaves holes: with several micro-batches, or many bundles,
 // they are filled well, and with few bundles hardly any has two.
+constexpr std::int32_t max_bundles = 160;
 bool has_few_in_a_group(const Problem& problem, const BundleTable& table) {
-  constexpr std::int32_t max_bundles = 160;
   constexpr double most_in_a_group = 4;
   const double groups = static_cast<double>(problem.num_ranks()) / table.size(0);
   const std::int32_t count = table.num_bundles();
@@ -45,9 +45,9 @@ bool has_few_in_a_group(const Problem& problem, const BundleTable& table) {
 // By covers of blocks that hold few bundles, the widest that do and are not below a level.
 Nanoseconds bound_by_covers(const Problem& problem, const BundleTable& table, std::int32_t lowest,
                             Nanoseconds low, Nanoseconds high, Nanoseconds useful) {
-  constexpr std::int32_t max_bundles = 64;
+  constexpr std::int32_t most_bundles = 64;
   constexpr double most_in_a_block = 3;  // with more of them holes are small
-  if (table.num_bundles() > max_bundles) return low;
+  if (table.num_bundles() > most_bundles) return low;
   const double a_rank = static_cast<double>(table.num_bundles()) / problem.num_ranks();
   for (std::int32_t level = table.num_levels(); level-- > lowest;) {
     if (a_rank * table.size(level) > most_in_a_block || !has_halves(table, level)) continue;
@@ -63,7 +63,7 @@ Nanoseconds bound_by_covers(const Problem& problem, const BundleTable& table, st
     };
     if (const auto bound = by_list(0, 2'500)) return *bound;
     // Too many to list. From near there is little to gain by them.
-    constexpr std::int64_t work = 400'000;
+    constexpr std::int64_t work = 250'000;
     if (high - low > low >> 10 &&
         is_least_by_covers(table, problem.num_ranks(), level, high, work)) {
       return high;
@@ -81,9 +81,15 @@ Nanoseconds bound_by_covers(const Problem& problem, const BundleTable& table, st
 
 Nanoseconds bundle_bound(const Problem& problem, Nanoseconds low, Nanoseconds high,
                          Nanoseconds useful) {
+  if (problem.num_bundles() > max_bundles) return low;
+  // Covers of many bundles take too long for the rest.
+  constexpr std::int32_t few = 40;
+  const bool has_many = problem.num_bundles() > few && is_short_step(problem, low);
+  const auto is_enough = [&] { return high - low <= low >> (has_many ? 10 : 12); };
+  if (is_enough()) return low;
   const BundleTable table(problem);
   low = std::min(high, std::max(low, slowest_bundle(table)));
-  if (low >= high) return low;
+  if (is_enough()) return low;
   // Prices of what single groups run are found faster than covers of them, but only of many bundles
   // and from near.
   constexpr std::int32_t max_covered = 24;

@@ -64,7 +64,7 @@ class PartitionSearch {
     constexpr double cold = 0.0015;
     constexpr std::int32_t few = 40;  // tight sets of more bundles leave nothing to find
     if (level_ != 1) {
-      anneal(num_trials / 3, cool);
+      anneal(num_trials / (is_short_step(problem_, bound_) ? 6 : 3), cool);
     } else if (table_.num_bundles() <= few) {
       anneal(num_trials / 8, cold);
     }
@@ -196,16 +196,14 @@ class PartitionSearch {
 
   // Of many bundles: whether all found a place in a set that is worth it.
   bool try_priced_sets(const TightQuestion& question, std::int64_t num_trials) {
-    constexpr std::int32_t fewest = 161;  // of less than these the bound is found after the search
-    constexpr std::int32_t most = 1024;
     constexpr std::int64_t enough = 40;  // trials for a bundle
-    const std::int32_t count = table_.num_bundles();
-    if (count < fewest || count > most || num_trials < enough * count) return false;
+    if (!has_priced_bundles(problem_) || num_trials < enough * table_.num_bundles()) return false;
     // Wide groups are a way out, and a rank has one micro-batch.
     if (!is_cheap(table_, level_, 1.06) || !fills_one_microbatch(table_, problem_.num_ranks()))
       return false;
     const SoftPrices prices = find_soft_prices(table_, problem_.num_ranks(), bound_);
     if (prices.time <= bound_) return false;
+    if (!is_short_step(problem_, bound_)) num_trials *= 3;
     const auto sets = find_priced_sets(table_, question, wide_.before, prices, num_trials, random_);
     const bool is_found = sets && is_even_beside(*sets, 0);
     if (is_found) note();
@@ -337,8 +335,9 @@ class PartitionSearch {
 
   // In the end with a thousandth of the heat.
   void anneal(std::int64_t num_trials, double hot) {
+    const Nanoseconds near = bound_ + (bound_ >> 12);  // the rest is not worth the time
     lower_target();
-    for (std::int64_t trial = 0; trial < num_trials && best_time_ > bound_; ++trial) {
+    for (std::int64_t trial = 0; trial < num_trials && best_time_ > near; ++trial) {
       const double cooled = static_cast<double>(trial) / static_cast<double>(num_trials);
       heat_ = hot * static_cast<double>(best_time_) * halved(10 * cooled);
       change();
@@ -352,6 +351,15 @@ class PartitionSearch {
       if (i != a && i != b) left.bundles[left.count++] = set.bundles[i];
     }
     return left;
+  }
+
+  // The area of what a block has, and has run before, in its time.
+  double least(std::size_t block) const {
+    double area = static_cast<double>(wide_.before[block]);
+    for (const BundleId bundle : blocks_[block].ids()) {
+      area += area_[static_cast<std::size_t>(bundle)];
+    }
+    return area;
   }
 
   void change() {
@@ -374,18 +382,16 @@ class PartitionSearch {
     };
     const auto given = one_or_two(giver, false);
     const auto taken = one_or_two(taker, true);
-    BundleSet left = without(giver, given[0], given[1]);
-    BundleSet right = without(taker, taken[0], taken[1]);
-    const auto move = [&](const BundleSet& source, const std::array<std::size_t, 2>& picked,
-                          BundleSet& target) {
-      for (const std::size_t i : picked) {
-        if (i == none) continue;
-        if (target.count >= max_in_block) return false;
-        target.bundles[target.count++] = source.bundles[i];
-      }
-      return true;
+    const auto count_of = [](const std::array<std::size_t, 2>& picked) {
+      return static_cast<std::size_t>(picked[0] != none) +
+             static_cast<std::size_t>(picked[1] != none);
     };
-    if (!move(giver, given, right) || !move(taker, taken, left)) return;
+    const std::size_t num_given = count_of(given);
+    const std::size_t num_taken = count_of(taken);
+    if (giver.count - num_given + num_taken > max_in_block ||
+        taker.count - num_taken + num_given > max_in_block) {
+      return;
+    }
     // The most that may be late for the change to be taken.
     double odds = random_.unit();
     double worse = 0;
@@ -395,17 +401,28 @@ class PartitionSearch {
     }
     worse += 2 * (1 - odds);
     const double limit = excess(giver) + excess(taker) + heat_ * worse;
-    const auto least = [&](std::size_t block, const BundleSet& set) {
-      double area = static_cast<double>(wide_.before[block]);
-      for (const BundleId bundle : set.ids()) area += area_[static_cast<std::size_t>(bundle)];
-      return excess(area);
+    const auto area_of = [&](const BundleSet& set, std::size_t i) {
+      return i == none ? 0 : area_[static_cast<std::size_t>(set.bundles[i])];
     };
-    if (least(from, left) + least(to, right) >= limit) return;
+    const double moved = area_of(giver, given[0]) + area_of(giver, given[1]) -
+                         area_of(taker, taken[0]) - area_of(taker, taken[1]);
+    const double least_left = excess(least(from) - moved);
+    if (least_left + excess(least(to) + moved) >= limit) return;
+    BundleSet left = without(giver, given[0], given[1]);
+    BundleSet right = without(taker, taken[0], taken[1]);
+    const auto move = [](const BundleSet& source, const std::array<std::size_t, 2>& picked,
+                         BundleSet& target) {
+      for (const std::size_t i : picked) {
+        if (i != none) target.bundles[target.count++] = source.bundles[i];
+      }
+    };
+    move(giver, given, right);
+    move(taker, taken, left);
     const auto latest = [&](double late) {
       return target_ + static_cast<Nanoseconds>(std::ceil(limit - late));
     };
-    right.time = time_of(to, right, latest(least(from, left)));
-    if (right.time < 0 || excess(right) + least(from, left) >= limit) return;
+    right.time = time_of(to, right, latest(least_left));
+    if (right.time < 0 || excess(right) + least_left >= limit) return;
     left.time = time_of(from, left, latest(excess(right)));
     if (left.time < 0 || excess(right) + excess(left) >= limit) return;
     blocks_[from] = left;
@@ -440,6 +457,13 @@ class PartitionSearch {
 };
 
 }  // namespace
+
+bool has_priced_bundles(const Problem& problem) {
+  constexpr std::int32_t fewest = 161;  // of less than these the bound is found after the search
+  constexpr std::int32_t most = 1024;
+  return problem.num_bundles() >= fewest && problem.num_bundles() <= most &&
+         has_nested_bundles(problem);
+}
 
 std::optional<Draft> search_partition(const Problem& problem, Nanoseconds bound,
                                       std::int64_t num_trials, BlockPacker::Ranks ranks) {

@@ -16,4 +16,7 @@ namespace isochron {
                                                     std::int64_t num_trials,
                                                     BlockPacker::Ranks ranks = {});
 
+// Whether they are so many that search_partition() also tries to raise the bound, by prices.
+[[nodiscard]] bool has_priced_bundles(const Problem& problem);
+
 }  // namespace isochron

@@ -22,84 +22,104 @@ BlockPacker::BlockPacker(const BundleTable& table, std::int32_t level, Ranks ran
 Nanoseconds BlockPacker::time(std::span<const BundleId> bundles, Nanoseconds limit) {
   count_ = bundles.size();
   const Mask all = (Mask{1} << count_) - 1;
-  Mask inside = 0;  // bundles that half of a block runs within the limit: sets have no others there
+  const Level* half = nullptr;
   for (std::size_t l = 0; l < levels_.size(); ++l) {
     const auto level = static_cast<std::int32_t>(l);
-    Choices& here = levels_[l];
+    Level& here = levels_[l];
     // On the whole block first.
-    Mask whole = 0;
+    here.whole = 0;
     for (std::size_t i = 0; i < count_; ++i) {
       if (table_.fits(level, bundles[i]) && table_.time(level, bundles[i]) <= limit) {
-        whole |= Mask{1} << i;
+        here.whole |= Mask{1} << i;
       }
     }
     uses_[0] = {};
-    own_[0] = 0;
-    for (Mask set = next(0, whole); set != 0; set = next(set, whole)) {
-      const Mask rest = set & (set - 1);
-      own_[set] = never;
-      if (own_[rest] >= never) continue;
+    here.own[0] = 0;
+    for (Mask set = next(0, here.whole); set != 0; set = next(set, here.whole)) {
       const BundleId bundle = bundles[static_cast<std::size_t>(std::countr_zero(set))];
       const BlockUse& more = table_.use(level, bundle);
-      uses_[set] = uses_[rest];
+      uses_[set] = uses_[set & (set - 1)];
       uses_[set].cost += more.cost;
       uses_[set].tokens += more.tokens;
       uses_[set].sequences += more.sequences;
       const Nanoseconds time = table_.time(level, uses_[set]);
-      if (time <= limit) own_[set] = time;
+      here.own[set] = time <= limit ? time : never;
     }
-    // In its halves.
-    split_[0] = {};
-    for (Mask set = next(0, inside); set != 0; set = next(set, inside)) {
-      const Choices& half = levels_[l - 1];
+    // In its halves: bundles that half of a block runs within the limit; sets have no others there.
+    here.inside = half == nullptr ? 0 : half->whole | half->inside;
+    here.split[0] = 0;
+    for (Mask set = next(0, here.inside); set != 0; set = next(set, here.inside)) {
       const Mask rest = set & (set - 1);
-      split_[set] = {.time = never};
+      Nanoseconds least = never;
       for (Mask with = rest;; with = (with - 1) & rest) {
         const Mask left = (set ^ rest) | with;  // halves are alike: the lowest is on the left
-        const Nanoseconds time = std::max(half[left].time, half[set ^ left].time);
-        if (time < split_[set].time) split_[set] = {.time = time, .own = 0, .left = left};
+        least = std::min(least, std::max(half->time[left], half->time[set ^ left]));
         if (with == 0) break;
       }
+      here.split[set] = least;
     }
-    const Mask both = whole | inside;
-    here[0] = {};
+    const Mask both = here.whole | here.inside;
+    here.time[0] = 0;
     for (Mask set = next(0, both); set != 0; set = next(set, both)) {
-      Choice best{.time = never, .own = set};
-      if ((set & ~inside) == 0) best = split_[set];
+      Nanoseconds least = (set & ~here.inside) == 0 ? here.split[set] : never;
       if (ranks_ == Ranks::keep_groups) {
-        if ((set & ~whole) == 0 && own_[set] < best.time) best = {.time = own_[set], .own = set};
-        here[set] = best;
+        here.time[set] = (set & ~here.whole) == 0 ? std::min(least, here.own[set]) : least;
         continue;
       }
       // The others run where alone they are in time.
-      const Mask either = set & inside & whole;
+      const Mask either = set & here.inside & here.whole;
       for (Mask more = 0;; more = next(more, either)) {
-        const Mask split = (set & ~whole) | more;
-        const Mask own = set ^ split;
-        const Nanoseconds time = own_[own] + split_[split].time;
-        if (time < best.time) best = {.time = time, .own = own, .left = split_[split].left};
+        const Mask split = (set & ~here.whole) | more;
+        least = std::min(least, here.own[set ^ split] + here.split[split]);
         if (more == either) break;
       }
-      if (best.time > limit) best.time = never;
-      here[set] = best;
+      here.time[set] = least > limit ? never : least;
     }
-    inside = both;
+    half = &here;
   }
-  if (inside != all) return -1;
-  const Nanoseconds time = levels_.back()[all].time;
+  if ((half->whole | half->inside) != all) return -1;
+  const Nanoseconds time = half->time[all];
   return time >= never ? -1 : time;
+}
+
+// What makes the time of a set: the first way that takes no longer.
+BlockPacker::Choice BlockPacker::choice(std::size_t l, Mask set) const {
+  const Level& here = levels_[l];
+  const auto with_left = [&](Mask own) {
+    const Mask split = set ^ own;
+    const Mask rest = split & (split - 1);
+    for (Mask with = rest; split != 0; with = (with - 1) & rest) {
+      const Mask left = (split ^ rest) | with;
+      const auto& half = levels_[l - 1].time;
+      if (std::max(half[left], half[split ^ left]) == here.split[split]) {
+        return Choice{.own = own, .left = left};
+      }
+      if (with == 0) break;
+    }
+    return Choice{.own = own, .left = 0};
+  };
+  if ((set & ~here.inside) == 0 && here.split[set] == here.time[set]) return with_left(0);
+  if (ranks_ == Ranks::keep_groups) return with_left(set);
+  const Mask either = set & here.inside & here.whole;
+  Mask more = 0;
+  while (more != either) {
+    const Mask split = (set & ~here.whole) | more;
+    if (here.own[set ^ split] + here.split[split] == here.time[set]) break;
+    more = next(more, either);
+  }
+  return with_left(set & here.whole & ~more);
 }
 
 void BlockPacker::collect(std::int32_t level, Mask set, std::int32_t block,
                           std::vector<BundlePlace>& places) const {
   if (set == 0) return;
-  const Choice& choice = levels_[static_cast<std::size_t>(level)][set];
-  for (Mask own = choice.own; own != 0; own &= own - 1) {
+  const Choice chosen = choice(static_cast<std::size_t>(level), set);
+  for (Mask own = chosen.own; own != 0; own &= own - 1) {
     places[static_cast<std::size_t>(std::countr_zero(own))] = {.level = level, .block = block};
   }
   if (level == 0) return;
-  collect(level - 1, choice.left, 2 * block, places);
-  collect(level - 1, set ^ choice.own ^ choice.left, 2 * block + 1, places);
+  collect(level - 1, chosen.left, 2 * block, places);
+  collect(level - 1, set ^ chosen.own ^ chosen.left, 2 * block + 1, places);
 }
 
 std::vector<BundlePlace> BlockPacker::places() const {

@@ -47,26 +47,31 @@ class BlockPacker {
 
  private:
   using Mask = std::uint32_t;
+  static constexpr std::size_t num_subsets = std::size_t{1} << BundleSet::max_count;
+  using Times = std::array<Nanoseconds, num_subsets>;  // by subset
+  // What a block of a level takes within the limit, of bundles that it can run.
+  struct Level {
+    Mask whole = 0;   // on all of it
+    Mask inside = 0;  // in its halves
+    Times own;        // all on the whole block
+    Times split;      // all in its halves
+    Times time;       // at the best places
+  };
   struct Choice {
-    Nanoseconds time = 0;
     Mask own = 0;   // on the whole block
     Mask left = 0;  // in its first half
   };
-  static constexpr std::size_t num_subsets = std::size_t{1} << BundleSet::max_count;
-  using Choices = std::array<Choice, num_subsets>;  // by subset
   // The subset of a mask that follows another one; none after the last.
   static Mask next(Mask subset, Mask mask) { return (subset - mask) & mask; }
+  [[nodiscard]] Choice choice(std::size_t level, Mask set) const;
   void collect(std::int32_t level, Mask set, std::int32_t block,
                std::vector<BundlePlace>& places) const;
 
   const BundleTable& table_;
   Ranks ranks_;
   std::size_t count_ = 0;
-  std::vector<Choices> levels_;
-  // Room for what a level begins with: all on the whole block, all in its halves.
-  std::array<BlockUse, num_subsets> uses_;
-  std::array<Nanoseconds, num_subsets> own_;
-  Choices split_;
+  std::vector<Level> levels_;
+  std::array<BlockUse, num_subsets> uses_;  // of subsets on the whole block of a level
 };
 
 // Whether BlockPacker serves blocks of this level.

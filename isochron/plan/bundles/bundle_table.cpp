@@ -18,6 +18,11 @@ bool has_nested_bundles(const Problem& problem) {
          has_one_price(problem, sizes);
 }
 
+bool is_short_step(const Problem& problem, Nanoseconds bound) {
+  constexpr Nanoseconds short_for_a_rank = 6'000'000;
+  return bound / problem.num_ranks() < short_for_a_rank;
+}
+
 BundleTable::BundleTable(const Problem& problem, std::span<const std::int32_t> sizes)
     : num_bundles_(problem.num_bundles()), max_sequences_(problem.options().max_sequences) {
   for (const std::int32_t size : sizes) {
@@ -39,17 +44,6 @@ BundleTable::BundleTable(const Problem& problem, std::span<const std::int32_t> s
     }
     levels_.push_back(std::move(level));
   }
-}
-
-Nanoseconds BundleTable::time(std::int32_t level, const BlockUse& use) const {
-  const Level& here = at(level);
-  // Divisions take long, and one micro-batch is most common.
-  std::int64_t groups = use.tokens > 0 ? 1 : 0;
-  if (use.tokens > here.capacity) groups = (use.tokens + here.capacity - 1) / here.capacity;
-  if (max_sequences_ > 0) {
-    groups = std::max(groups, (use.sequences + max_sequences_ - 1) / max_sequences_);
-  }
-  return use.cost + groups * here.fixed;
 }
 
 Draft bundle_draft(const Problem& problem, const std::vector<RankRange>& places) {

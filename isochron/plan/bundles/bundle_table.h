@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -11,6 +12,9 @@ namespace isochron {
 
 // Whether groups nest, cost the same wherever a size stands, and bundles have several items.
 [[nodiscard]] bool has_nested_bundles(const Problem& problem);
+
+// Whether a step is short for its ranks: what seldom pays would take more than a hundredth of it.
+[[nodiscard]] bool is_short_step(const Problem& problem, Nanoseconds bound);
 
 // What a set of bundles takes of a block of ranks.
 struct BlockUse {
@@ -41,7 +45,16 @@ class BundleTable {
   }
   [[nodiscard]] Tokens capacity() const { return at(0).capacity / at(0).size; }  // of a rank
   // With as many micro-batches as the tokens fill, which no packing goes below.
-  [[nodiscard]] Nanoseconds time(std::int32_t level, const BlockUse& use) const;
+  [[nodiscard]] Nanoseconds time(std::int32_t level, const BlockUse& use) const {
+    const Level& here = at(level);
+    // Divisions take long, and one micro-batch is most common.
+    std::int64_t groups = use.tokens > 0 ? 1 : 0;
+    if (use.tokens > here.capacity) groups = (use.tokens + here.capacity - 1) / here.capacity;
+    if (max_sequences_ > 0) {
+      groups = std::max(groups, (use.sequences + max_sequences_ - 1) / max_sequences_);
+    }
+    return use.cost + groups * here.fixed;
+  }
   [[nodiscard]] Nanoseconds time(std::int32_t level, BundleId bundle) const {
     return time(level, use(level, bundle));
   }

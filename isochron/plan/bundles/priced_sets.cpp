@@ -2,12 +2,12 @@
 //
 // Of all sets of bundles that fill a group few are part of a good step: at prices at which no group
 // holds much more than it is worth, a set that is worth less loses the difference, and a good step
-// loses little in all. The best sets are listed, and annealing chooses among them: one is drawn and
-// breaks up those that have its bundles. What has no set is a fluid on wide groups, as in
-// tight_sets.cpp. Then the loose bundles get sets too, also worse ones, which are listed when a
-// bundle is loose for the first time: a penalty on what is loose rises while there is room, and
-// falls while there is none, until the last few fit into what is left. If they never do, the same
-// begins again for a longer step.
+// loses little in all. The best sets are listed, and annealing chooses among them: one with a loose
+// bundle is drawn and breaks up those that have its others. What has no set is a fluid on wide
+// groups, as in tight_sets.cpp. Then the loose bundles get sets too, also worse ones, which are
+// listed when a bundle is loose for the first time: a penalty on what is loose rises while there is
+// room, and falls while there is none, until the last few fit into what is left. If they never do,
+// the same begins again for a longer step.
 
 #include "isochron/plan/bundles/priced_sets.h"
 
@@ -15,10 +15,11 @@
 #include <array>
 #include <cstddef>
 #include <iterator>
-#include <limits>
+#include <numeric>
 #include <utility>
 #include <vector>
 
+#include "isochron/plan/bundles/set_list.h"
 #include "isochron/plan/cooling.h"
 
 namespace isochron {
@@ -33,40 +34,36 @@ struct Widths {
 constexpr Widths narrow_widths{.best = 0.002, .all = 0.004};
 constexpr Widths wide_widths{.best = 0.002, .all = 0.007};
 constexpr double width_of_long = 0.005;  // of the best with a bundle that needs a wide group
-constexpr double infinite = std::numeric_limits<double>::infinity();
 
 class PricedSets {
  public:
   PricedSets(const BundleTable& table, const TightQuestion& question,
              std::span<const Nanoseconds> begun, std::span<const double> prices, Nanoseconds aim,
              Random& random)
-      : table_(table), question_(question), begun_(begun), random_(random), aim_(aim) {
+      : table_(table),
+        question_(question),
+        begun_(begun),
+        random_(random),
+        aim_(aim),
+        fluid_(fluid_on_wide_groups()),
+        narrow_(table, question.level, 1, question.bundles, prices, fluid_, aim),
+        wide_(table, question.level + 1, ratio(), question.bundles, prices, fluid_, aim) {
     const auto count = static_cast<std::size_t>(table.num_bundles());
     state_.set_of.assign(count, none);
     state_.place.assign(count, 0);
-    sets_with_.resize(count);
-    has_all_.assign(count, false);
-    fluid_.assign(count, 0);
-    const auto room = static_cast<double>(aim_ - table.fixed(question.level + 1));
+    others_.resize(count);
     for (const BundleId bundle : question.bundles) {
-      const BlockUse& use = table.use(question.level + 1, bundle);
-      fluid_[at(bundle)] = ratio() * static_cast<double>(use.cost) / room;
       state_.loosen(bundle);
       state_.fluid += fluid_[at(bundle)];
     }
-    sizes_ = {sized(0, prices), sized(1, prices)};
   }
 
   // Begins with sets that are done in time.
   void begin_with(const TightSets& sets) {
-    for (const auto& [size, chosen] :
-         {std::pair(&sizes_[0], &sets.narrow), std::pair(&sizes_[1], &sets.wide)}) {
+    for (const auto& [list, chosen] :
+         {std::pair(&narrow_, &sets.narrow), std::pair(&wide_, &sets.wide)}) {
       for (const TightSet& set : *chosen) {
-        std::array<const Item*, max_members> items = {};
-        for (std::size_t i = 0; i < set.size(); ++i) {
-          items[i] = &size->items[size->spots[at(set[i])]];
-        }
-        add(*size, std::span(items).first(set.size()));
+        sets_.push_back(list->set_of(set));
         put(static_cast<std::uint32_t>(sets_.size() - 1));
       }
     }
@@ -75,12 +72,13 @@ class PricedSets {
   std::optional<TightSets> run(double hot, std::int64_t num_trials, std::int64_t num_last_trials) {
     list_best();
     if (sets_.empty()) return std::nullopt;
+    index_best();
     anneal(hot, num_trials);
     const double spare = room_left() - state_.fluid;
     // What the last ones are going to waste.
     const double enough = 0.03 + 0.005 * static_cast<double>(state_.loose.size());
     missing_ = std::max(0.05, enough - spare);
-    if (spare < enough) return std::nullopt;
+    if (spare < enough && !state_.loose.empty()) return std::nullopt;
     const State annealed = state_;
     if (settle(num_last_trials)) return with_rest(chosen());
     state_ = annealed;
@@ -94,38 +92,25 @@ class PricedSets {
     for (std::uint32_t k = 0; k < sets_.size(); ++k) {
       const auto members = sets_[k].members();
       if (state_.set_of[at(members[0])] != k) continue;
-      (sets_[k].is_wide ? sets.wide : sets.narrow).emplace_back(members.begin(), members.end());
+      (sets_[k].is_wide() ? sets.wide : sets.narrow).emplace_back(members.begin(), members.end());
     }
     return sets;
   }
   [[nodiscard]] double missing() const { return missing_; }
 
  private:
-  static constexpr std::size_t max_members = 3;
+  using Set = PricedSet;
+  static constexpr std::size_t max_members = Set::max_members;
   static constexpr std::uint32_t none = ~std::uint32_t{0};
 
-  struct Set {
-    std::array<BundleId, max_members> bundles = {};
-    std::uint8_t count = 0;
-    bool is_wide = false;
-    float groups = 1;  // narrow ones that it takes
-    float fluid = 0;   // of its bundles
-    float worth = 0;   // as well
-
-    [[nodiscard]] std::span<const BundleId> members() const { return {bundles.data(), count}; }
+  struct Listed {
+    std::uint32_t set = 0;
+    float worth = 0;
   };
-  struct Item {
-    double cost = 0;    // in groups of the size
-    double worth = 0;   // as well
-    double excess = 0;  // of the worth over the cost
-    BundleId bundle = 0;
-  };
-  struct Size {  // of groups
-    std::int32_t level = 0;
-    double num_narrow = 1;           // groups that one takes
-    std::vector<Item> items;         // by cost
-    std::vector<double> excess;      // of the cheapest so many, the most worth beyond the cost
-    std::vector<std::size_t> spots;  // of bundles among them
+  struct Others {  // sets that are worth less, one after the other
+    std::uint32_t first = 0;
+    std::uint32_t last = 0;
+    bool are_listed = false;
   };
   // Which sets are chosen.
   struct State {
@@ -153,114 +138,69 @@ class PricedSets {
   [[nodiscard]] double ratio() const {
     return static_cast<double>(table_.size(question_.level + 1)) / table_.size(question_.level);
   }
+  [[nodiscard]] std::vector<double> fluid_on_wide_groups() const {
+    std::vector<double> fluid(static_cast<std::size_t>(table_.num_bundles()), 0);
+    const auto room = static_cast<double>(aim_ - table_.fixed(question_.level + 1));
+    for (const BundleId bundle : question_.bundles) {
+      const BlockUse& use = table_.use(question_.level + 1, bundle);
+      fluid[at(bundle)] = ratio() * static_cast<double>(use.cost) / room;
+    }
+    return fluid;
+  }
   [[nodiscard]] double num_left() const { return question_.num_groups - state_.num_used; }
   [[nodiscard]] bool is_long(BundleId bundle) const {
     return !table_.fits(question_.level, bundle) || table_.time(question_.level, bundle) > aim_;
   }
 
-  [[nodiscard]] Size sized(std::int32_t above, std::span<const double> prices) const {
-    Size size{.level = question_.level + above,
-              .num_narrow = above == 0 ? 1 : ratio(),
-              .items = {},
-              .excess = {-1},
-              .spots = std::vector<std::size_t>(fluid_.size(), fluid_.size())};
-    const auto room = static_cast<double>(aim_ - table_.fixed(size.level));
-    for (const BundleId bundle : question_.bundles) {
-      if (!table_.fits(size.level, bundle)) continue;
-      const double cost = static_cast<double>(table_.use(size.level, bundle).cost) / room;
-      if (cost > 1) continue;
-      const double worth = std::min(prices[at(bundle)] / table_.size(size.level),
-                                    fluid_[at(bundle)] / size.num_narrow);
-      size.items.push_back(
-          {.cost = cost, .worth = worth, .excess = worth - cost, .bundle = bundle});
-    }
-    std::sort(size.items.begin(), size.items.end(), [](const Item& a, const Item& b) {
-      return std::pair(a.cost, a.bundle) < std::pair(b.cost, b.bundle);
-    });
-    for (std::size_t i = 0; i < size.items.size(); ++i) {
-      const Item& item = size.items[i];
-      size.excess.push_back(std::max(size.excess.back(), item.excess));
-      size.spots[at(item.bundle)] = i;
-    }
-    return size;
-  }
-
-  void add(const Size& size, std::span<const Item* const> members) {
-    Set set{.is_wide = size.level > question_.level, .groups = static_cast<float>(size.num_narrow)};
-    BlockUse all;
-    for (const Item* item : members) {
-      set.worth += static_cast<float>(item->worth);
-      set.bundles[set.count++] = item->bundle;
-      set.fluid += static_cast<float>(fluid_[at(item->bundle)]);
-      const BlockUse& use = table_.use(size.level, item->bundle);
-      all.cost += use.cost;
-      all.tokens += use.tokens;
-      all.sequences += use.sequences;
-    }
-    if (table_.time(size.level, all) > aim_) return;
-    for (const Item* item : members) {
-      sets_with_[at(item->bundle)].push_back(static_cast<std::uint32_t>(sets_.size()));
-    }
-    sets_.push_back(set);
-  }
-
-  // Adds the sets with a bundle, and items before `end`, that are worth at least so much of a group
-  // and less than `most`.
-  void list(const Size& size, BundleId bundle, std::size_t end, double least, double most) {
-    const std::vector<Item>& items = size.items;
-    const Item& first = items[size.spots[at(bundle)]];
-    const auto is_asked = [&](double worth) { return worth >= least && worth < most; };
-    std::array<const Item*, max_members> members = {&first};
-    if (is_asked(first.worth)) add(size, std::span(members).first(1));
-    std::size_t num_third = 0;
-    for (std::size_t j = end; j-- > 0;) {
-      const Item& second = items[j];
-      // Worth beyond the cost makes up for what is not: a set costs no more than a group.
-      const double both = first.excess + second.excess;
-      if (both + std::max(0.0, size.excess[j]) < least - 1) continue;
-      const double left = 1 - first.cost - second.cost;
-      if (second.bundle == bundle || left < 0) continue;
-      const double worth = first.worth + second.worth;
-      members[1] = &second;
-      if (is_asked(worth)) add(size, std::span(members).first(2));
-      // A third one that costs at most what is left and is worth what is missing.
-      while (num_third < items.size() && items[num_third].cost <= left) ++num_third;
-      std::size_t k = std::min(num_third, j);
-      if (both + size.excess[k] < least - 1) continue;
-      const double least_cost = least - worth - size.excess[k];
-      while (k-- > 0 && items[k].cost >= least_cost) {
-        if (items[k].bundle != bundle && is_asked(worth + items[k].worth)) {
-          members[2] = &items[k];
-          add(size, members);
-        }
-      }
-    }
-  }
-
   // A set is listed with the bundle that costs most.
   void list_best() {
-    for (const Size& size : sizes_) {
-      for (std::size_t i = 0; i < size.items.size(); ++i) {
-        const BundleId bundle = size.items[i].bundle;
-        list(size, bundle, i, 1 - best_width(size, bundle), infinite);
-      }
+    for (const BundleId bundle : question_.bundles) {
+      if (narrow_.has(bundle)) narrow_.add_of_dearest(bundle, 1 - narrow_widths.best, sets_);
+    }
+    for (const BundleId bundle : question_.bundles) {
+      if (!wide_.has(bundle)) continue;
+      wide_.add_of_dearest(bundle, 1 - (is_long(bundle) ? width_of_long : wide_widths.best), sets_);
     }
   }
 
-  [[nodiscard]] double best_width(const Size& size, BundleId dearest) const {
-    if (size.level == question_.level) return narrow_widths.best;
-    return is_long(dearest) ? width_of_long : wide_widths.best;
+  // By bundle.
+  void index_best() {
+    best_begin_.assign(others_.size() + 1, 0);
+    for (const Set& set : sets_) {
+      for (const BundleId bundle : set.members()) ++best_begin_[at(bundle) + 1];
+    }
+    std::partial_sum(best_begin_.begin(), best_begin_.end(), best_begin_.begin());
+    best_.resize(best_begin_.back());
+    std::vector<std::uint32_t> end(best_begin_.begin(), best_begin_.end() - 1);
+    const auto index = [&](auto is_next) {
+      for (std::uint32_t k = 0; k < sets_.size(); ++k) {
+        if (!is_next(sets_[k].count)) continue;
+        for (const BundleId bundle : sets_[k].members()) {
+          best_[end[at(bundle)]++] = {.set = k, .worth = sets_[k].worth};
+        }
+      }
+    };
+    index([](std::size_t count) { return count < max_members; });
+    num_small_.clear();
+    for (std::size_t i = 0; i < end.size(); ++i) num_small_.push_back(end[i] - best_begin_[i]);
+    index([](std::size_t count) { return count == max_members; });
+  }
+
+  // The best with a bundle.
+  [[nodiscard]] std::span<const Listed> best_with(BundleId bundle) const {
+    return std::span(best_).subspan(best_begin_[at(bundle)],
+                                    best_begin_[at(bundle) + 1] - best_begin_[at(bundle)]);
   }
 
   // All others with a bundle.
-  void list_all(BundleId bundle) {
-    for (const Size& size : sizes_) {
-      if (size.spots[at(bundle)] >= size.items.size()) continue;
-      const Widths& widths = size.level == question_.level ? narrow_widths : wide_widths;
-      const double best = 1 - widths.best;
-      list(size, bundle, size.items.size(), 1 - widths.all, best);
+  void list_others(BundleId bundle) {
+    others_[at(bundle)].first = static_cast<std::uint32_t>(sets_.size());
+    for (const auto& [list, widths] :
+         {std::pair(&narrow_, &narrow_widths), std::pair(&wide_, &wide_widths)}) {
+      if (list->has(bundle)) list->add_with(bundle, 1 - widths->all, 1 - widths->best, sets_);
     }
-    has_all_[at(bundle)] = true;
+    others_[at(bundle)].last = static_cast<std::uint32_t>(sets_.size());
+    others_[at(bundle)].are_listed = true;
   }
 
   std::size_t pick(std::size_t count) {
@@ -316,26 +256,32 @@ class PricedSets {
       if (trial % 64 == 0) {
         heat = hot * halved(6 * static_cast<double>(trial) / static_cast<double>(num_trials));
       }
-      // Rather one with a loose bundle.
-      if (state_.loose.empty() || pick(10) < 3) {
-        take(dearest_of(sets_.size(), [](std::size_t i) { return i; }), heat);
+      // One with a loose bundle; where few are loose, all of their sets are soon known.
+      constexpr std::size_t few = 8;
+      const std::size_t num_loose = state_.loose.size();
+      if (num_loose == 0) return;
+      if (num_loose < few && pick(10) < 3) {
+        take(dearest_of(best_), heat);
         continue;
       }
-      const auto& with = sets_with_[at(state_.loose[pick(state_.loose.size())])];
-      if (!with.empty())
-        take(dearest_of(with.size(), [&](std::size_t i) { return with[i]; }), heat);
+      const BundleId bundle = state_.loose[pick(num_loose)];
+      auto with = best_with(bundle);
+      // Most of the larger ones would break up several sets.
+      if (const std::size_t num_small = num_small_[at(bundle)]; num_small > 0 && pick(4) == 0) {
+        with = with.first(num_small);
+      }
+      if (!with.empty()) take(dearest_of(with), heat);
     }
   }
 
   // Of three sets that are drawn.
-  template <class SetAt>
-  std::uint32_t dearest_of(std::size_t count, SetAt set_at) {
-    auto dearest = static_cast<std::uint32_t>(set_at(pick(count)));
+  std::uint32_t dearest_of(std::span<const Listed> sets) {
+    Listed dearest = sets[pick(sets.size())];
     for (int more = 0; more < 2; ++more) {
-      const auto other = static_cast<std::uint32_t>(set_at(pick(count)));
-      if (sets_[other].worth > sets_[dearest].worth) dearest = other;
+      const Listed other = sets[pick(sets.size())];
+      if (other.worth > dearest.worth) dearest = other;
     }
-    return dearest;
+    return dearest.set;
   }
 
   // Whether all bundles found their place.
@@ -351,9 +297,16 @@ class PricedSets {
       }
       if (state_.loose.empty()) return fits_rest();
       const BundleId bundle = state_.loose[pick(state_.loose.size())];
-      if (!has_all_[at(bundle)]) list_all(bundle);
-      const auto& with = sets_with_[at(bundle)];
-      if (with.empty() || !take(with[pick(with.size())], heat)) continue;
+      if (!others_[at(bundle)].are_listed) list_others(bundle);
+      const auto best = best_with(bundle);
+      const Others& others = others_[at(bundle)];
+      const std::size_t count = best.size() + (others.last - others.first);
+      if (count == 0) continue;
+      const std::size_t drawn = pick(count);
+      const auto set = drawn < best.size()
+                           ? best[drawn].set
+                           : others.first + static_cast<std::uint32_t>(drawn - best.size());
+      if (!take(set, heat)) continue;
       if (fits_rest()) return true;
     }
     return false;
@@ -424,10 +377,13 @@ class PricedSets {
   Nanoseconds aim_;
   std::vector<double> fluid_;   // of each bundle, in narrow groups of the first time
   double holes_ = first_holes;  // what the fluid takes beside its area, in parts
-  std::array<Size, 2> sizes_;
+  SetList narrow_;
+  SetList wide_;
   std::vector<Set> sets_;
-  std::vector<std::vector<std::uint32_t>> sets_with_;  // each bundle
-  std::vector<bool> has_all_;                          // each bundle, of its sets
+  std::vector<Listed> best_;  // of these, with each bundle
+  std::vector<std::uint32_t> best_begin_;
+  std::vector<std::size_t> num_small_;
+  std::vector<Others> others_;  // with each bundle
   State state_;
   double missing_ = 0;
   // Of fits_rest():
@@ -455,11 +411,11 @@ std::optional<TightSets> find_priced_sets(const BundleTable& table, const TightQ
     const auto rise = static_cast<Nanoseconds>(above * static_cast<double>(prices.time));
     PricedSets search(table, question, begun, prices.prices, prices.time + rise, random);
     if (known) search.begin_with(*known);
-    auto found = search.run(known ? cool : hot, num_trials / (known ? 2 : 1), num_trials / 20);
+    auto found = search.run(known ? cool : hot, num_trials / (known ? 6 : 3), num_trials / 20);
     if (found) return found;
     known = search.chosen();
-    // More than what is missing: another aim takes longer than the step gets.
-    above += 1.6 * search.missing() / question.num_groups;
+    // More than what is missing, and each time more: another aim takes longer than the step gets.
+    above += (1 + i) * 1.6 * search.missing() / question.num_groups;
   }
   return std::nullopt;
 }

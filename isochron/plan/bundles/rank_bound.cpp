@@ -34,9 +34,12 @@ constexpr double unit = 1 << 21;          // of whole numbers that it is counted
 constexpr double max_reach = 0.0007;      // of a price in one go, upwards
 constexpr double first_distance = 0.003;  // contents that are looked up are worth so little less
 constexpr double next_distance = 0.0007;
-// From prices that are nearly right.
-constexpr double near_reach = 0.0005;
-constexpr double near_distance = 0.0003;
+// From prices that are nearly right: at first hardly any has to rise, which makes others too dear.
+constexpr double first_near_reach = 0.0001;
+constexpr double most_near_reach = 0.0005;
+constexpr double first_near_distance = 0.0003;
+constexpr double next_near_distance = 0.0002;
+constexpr double near_distance_in_block = 0.0015;
 // Holes are seldom more, however far the step is that is known.
 constexpr double max_first_rise = 0.006;
 constexpr double max_next_rise = 0.002;
@@ -90,12 +93,13 @@ class RankBound {
   // From prices that are nearly right.
   Nanoseconds raised_from(const SoftPrices& start) {
     constexpr int max_rounds = 7;
-    constexpr int num_patient = 3;
     constexpr int num_steps = 30;
     max_work_ = 4'000'000 + 2'000 * std::int64_t{table_.num_bundles()};
     prices_ = start.prices;
-    reach_ = near_reach;
-    distance_ = near_distance;
+    reach_ = first_near_reach;
+    distance_ = first_near_distance;
+    next_distance_ = next_near_distance;
+    distance_in_block_ = near_distance_in_block;
     target_ = std::min(high_ - 1, start.time);
     for (int round = 0; round < max_rounds && low_ < target_ && work() < max_work_; ++round) {
       normalize();
@@ -103,12 +107,11 @@ class RankBound {
       if (is_excluded_) return target_ + 1;
       note_dearest();
       // The same prices are worth more of an earlier step.
-      if (round >= num_patient) {
-        const double part = std::min(1.2 * (least_dearest_ - 1) + 0.00002, 0.0001);
-        target_ -= static_cast<Nanoseconds>(part * static_cast<double>(target_));
-      }
+      const double part = std::min(1.2 * (least_dearest_ - 1) + 0.00002, 0.0001);
+      target_ -= static_cast<Nanoseconds>(part * static_cast<double>(target_));
       pool_.forget_cheap(best_, reach_);
       prices_ = pool_.improved(best_, reach_, num_steps);
+      reach_ = std::min(2 * reach_, most_near_reach);
     }
     if (low_ < target_ && least_dearest_ < near_enough) look_earlier();
     return low_;
@@ -190,11 +193,16 @@ class RankBound {
     // What one of the ranks runs is worth at least this.
     const std::int64_t mean = (sum + num_ranks_ - 1) / num_ranks_;
     if (mean <= 0) return false;
-    const auto floor = static_cast<std::int64_t>(static_cast<double>(mean) * (1 - distance_));
-    distance_ = next_distance;
+    const auto below_mean = [&](double distance) {
+      return static_cast<std::int64_t>(static_cast<double>(mean) * (1 - distance));
+    };
+    const std::int64_t least = below_mean(distance_);
+    // What is known of less, the ranks of a block are not taken to be worth.
+    const std::int64_t floor = below_mean(std::max(distance_, distance_in_block_));
+    distance_ = next_distance_;
     contents_.set_prices(whole, target_, floor);
     dearest_ = 0;
-    bool is_complete = weigh(floor, mean, most_of_each, floor);
+    bool is_complete = weigh(least, mean, most_of_each, floor);
     if (!is_complete && dearest_ < 1) {
       is_complete = weigh(mean, mean, std::numeric_limits<std::int32_t>::max(), floor);
     }
@@ -275,7 +283,9 @@ class RankBound {
   std::vector<double> best_;         // of those that were tried for the target
   double least_dearest_ = infinite;  // with them
   double reach_ = max_reach;
-  double distance_ = first_distance;
+  double distance_ = first_distance;  // of the next look
+  double next_distance_ = next_distance;
+  double distance_in_block_ = 0;  // at least
   // Of the last look:
   double dearest_ = 0;  // content, in parts of the mean
   bool is_excluded_ = false;

@@ -262,12 +262,21 @@ void RankContents::extend(std::size_t place, std::size_t first, Nanoseconds left
   const auto begin = std::partition_point(level.pieces.begin() + static_cast<std::ptrdiff_t>(first),
                                           level.pieces.end(),
                                           [&](const Piece& piece) { return piece.cost > room; });
-  work_ += 8 + (level.pieces.end() - begin);
-  if (work_ > last_work_) is_complete_ = false;
+  work_ += 8;
   const bool is_first = chosen_.empty();
-  for (auto piece = begin; piece != level.pieces.end() && work_ <= last_work_; ++piece) {
+  for (auto piece = begin; piece != level.pieces.end(); ++piece) {
     const auto next = static_cast<std::size_t>(piece - level.pieces.begin()) + 1;
     const Table& open = level.open[next / stride];
+    if (piece == begin || next % stride == 1) {
+      // With nothing but this one and those that follow.
+      const Table& rest = level.open[(next - 1) / stride];
+      if (worth + fine(rest[cell(room)]) < least_) break;
+      work_ += stride;
+      if (work_ > last_work_) {
+        is_complete_ = false;
+        break;
+      }
+    }
     const std::int64_t with = worth + piece->worth;
     if (with + fine(open[cell(room - piece->cost)]) < least_) continue;
     if (is_chosen(piece->bundle)) continue;

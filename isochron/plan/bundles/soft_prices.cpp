@@ -11,9 +11,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -26,13 +28,16 @@ constexpr double infinite = std::numeric_limits<double>::infinity();
 // Those of the mathematical library differ between machines in the last bit.
 double exponential(double x) {
   constexpr double ln_two = 0.6931471805599453;
-  const double whole = std::floor(x * (1 / ln_two) + 0.5);
-  const double part = x - whole * ln_two;
+  constexpr std::int64_t most = 1000;  // that two is raised to, either way
+  x = std::clamp(x, -most * ln_two, most * ln_two);
+  const auto power = static_cast<std::int64_t>(x * (1 / ln_two) + (most + 0.5)) - most;
+  const double part = x - static_cast<double>(power) * ln_two;
   constexpr std::array<double, 8> inverse = {1.0 / 8, 1.0 / 7, 1.0 / 6, 1.0 / 5,
                                              1.0 / 4, 1.0 / 3, 1.0 / 2, 1.0};
   double sum = 1;
   for (const double factor : inverse) sum = 1 + sum * part * factor;
-  return std::ldexp(sum, static_cast<int>(whole));
+  constexpr std::int64_t bias = 1023;
+  return sum * std::bit_cast<double>((power + bias) << 52);
 }
 
 double logarithm(double x) {
@@ -200,26 +205,27 @@ class PriceSearch {
       dearest.push_back(std::max(dearest.back(), prices.back()));
     }
     const std::vector<Pair> pairs = dearest_pairs(areas, prices);
+    const std::vector<float> most = most_worth(areas, prices, pairs);
     std::size_t last = 0;  // of those that leave room for a third one
     for (std::size_t i = count; i-- > 0;) {
       const double beside = 1 - areas[i];
       while (last < count && areas[last] + areas[0] <= beside) ++last;
       const double missing = 1 - prices[i];
-      std::size_t end = 0;
       int num_found = 0;
       for (std::size_t j = std::min(i, last); j-- > 1 && num_found < most_of_each;) {
         const double left = beside - areas[j];
-        while (end < j && areas[end] <= left) ++end;
-        const Pair& two = pairs[static_cast<std::size_t>(left * num_cells)];
-        const std::size_t num_third = std::min(end, j);
-        if (std::max(dearest[num_third], two.price) + prices[j] <= missing) continue;
-        if (dearest[num_third] + prices[j] > missing) {
+        const double wanted = missing - prices[j];
+        if (static_cast<double>(most[static_cast<std::size_t>(left * num_fine_cells)]) <= wanted)
+          continue;
+        const auto end = std::upper_bound(areas.begin(), areas.end(), left) - areas.begin();
+        const std::size_t num_third = std::min(static_cast<std::size_t>(end), j);
+        if (dearest[num_third] > wanted) {
           const auto third = std::find(prices.begin(), prices.end(), dearest[num_third]);
           add({i, j, static_cast<std::size_t>(third - prices.begin())});
           ++num_found;
         }
-        if (two.price + prices[j] > missing && two.a != j && two.b != j && two.a != i &&
-            two.b != i) {
+        const Pair& two = pairs[static_cast<std::size_t>(left * num_cells)];
+        if (two.price > wanted && two.a != j && two.b != j && two.a != i && two.b != i) {
           add({i, j, two.a, two.b});
           ++num_found;
         }
@@ -252,25 +258,103 @@ class PriceSearch {
     return pairs;
   }
 
-  void sweep() {
-    const int num_sweeps = heat_ > 0.0008 ? 10 : 14;
-    std::vector<std::uint32_t> begin(num_narrow_ + 1, 0);
-    for (const Set& set : sets_) {
-      for (const std::uint16_t i : set.members()) ++begin[i + std::size_t{1}];
+  static constexpr std::size_t num_fine_cells = 4 * num_cells;
+
+  // No less than what one item or a dearest pair is worth that fits into what begins in each of
+  // the fine cells.
+  static std::vector<float> most_worth(std::span<const double> areas,
+                                       std::span<const double> prices,
+                                       std::span<const Pair> pairs) {
+    std::vector<float> most(num_fine_cells + 1, 0);
+    for (std::size_t i = 0; i < areas.size(); ++i) {
+      float& there = most[static_cast<std::size_t>(areas[i] * num_fine_cells)];
+      there = std::max(there, rounded_up(prices[i]));
     }
-    for (std::size_t i = 0; i < num_narrow_; ++i) begin[i + 1] += begin[i];
-    std::vector<std::uint32_t> sets_with(begin.back());
-    std::vector<std::uint32_t> end = begin;
-    std::vector<double> uses;  // of sets
-    for (std::uint32_t s = 0; s < sets_.size(); ++s) {
-      double worth = 0;
-      for (const std::uint16_t i : sets_[s].members()) {
-        sets_with[end[i]++] = s;
-        worth += price(i);
+    float before = 0;
+    for (std::size_t cell = 0; cell < most.size(); ++cell) {
+      before = std::max(before, most[cell]);
+      most[cell] = std::max(before, rounded_up(pairs[cell / 4].price));
+    }
+    return most;
+  }
+
+  static float rounded_up(double price) {
+    return static_cast<float>(price * (1 + 2 * std::numeric_limits<float>::epsilon()));
+  }
+
+  // A set with an item: how often it is used but for changes of prices, and its other items.
+  template <std::size_t num_others>
+  struct Beside {
+    float use = 0;
+    std::array<std::uint16_t, num_others> others = {};
+  };
+
+  // By item.
+  template <std::size_t num_others>
+  struct Besides {
+    std::vector<std::uint32_t> begin;
+    std::vector<Beside<num_others>> sets;
+
+    // How often all with an item are used, but for the change of its own price.
+    [[nodiscard]] double use(std::size_t item, std::span<const double> factors) const {
+      const auto use_of = [&](const Beside<num_others>& set) {
+        double use = static_cast<double>(set.use);
+        for (const std::uint16_t other : set.others) use *= factors[other];
+        return use;
+      };
+      // Sums that need not wait for each other.
+      double even = 0;
+      double odd = 0;
+      const auto* set = sets.data() + begin[item];
+      const auto* end = sets.data() + begin[item + 1];
+      for (; end - set > 1; set += 2) {
+        even += use_of(set[0]);
+        odd += use_of(set[1]);
       }
-      uses.push_back(exponential((worth - 1) / heat_));
+      return even + odd + (set != end ? use_of(*set) : 0);
     }
-    std::vector<double> factors(num_narrow_, 1);
+  };
+
+  // Of the known sets of at most `num_others + 1` items, and more than `fewest`.
+  template <std::size_t num_others>
+  [[nodiscard]] Besides<num_others> besides(std::size_t fewest) const {
+    const auto is_asked = [&](const Set& set) {
+      return set.count > fewest && set.count <= num_others + 1;
+    };
+    Besides<num_others> found{.begin = std::vector<std::uint32_t>(num_narrow_ + 2, 0), .sets = {}};
+    for (const Set& set : sets_) {
+      if (!is_asked(set)) continue;
+      for (const std::uint16_t i : set.members()) ++found.begin[i + std::size_t{2}];
+    }
+    std::partial_sum(found.begin.begin(), found.begin.end(), found.begin.begin());
+    found.sets.resize(found.begin.back());
+    // What begins where the one before ends is one place too late until all are in.
+    const auto none = static_cast<std::uint16_t>(num_narrow_);
+    for (const Set& set : sets_) {
+      if (!is_asked(set)) continue;
+      double worth = 0;
+      for (const std::uint16_t i : set.members()) worth += price(i);
+      Beside<num_others> beside{
+          .use = static_cast<float>(std::min(1e30, exponential((worth - 1) / heat_)))};
+      for (const std::uint16_t i : set.members()) {
+        beside.others.fill(none);
+        auto other = beside.others.begin();
+        for (const std::uint16_t j : set.members()) {
+          if (j != i) *other++ = j;
+        }
+        found.sets[found.begin[i + std::size_t{1}]++] = beside;
+      }
+    }
+    found.begin.pop_back();
+    return found;
+  }
+
+  void sweep() {
+    // Prices are rough at first, and hardly change in the end.
+    const int num_sweeps = heat_ > 0.003 ? 6 : heat_ > 0.0015 || heat_ < 0.0004 ? 10 : 20;
+    const Besides<1> pairs = besides<1>(0);
+    const Besides<max_members - 1> larger = besides<max_members - 1>(2);
+    std::vector<double> factors(num_narrow_ + 1, 1);  // of uses, by the changes of prices; no item
     std::vector<double> most_factors;
     for (std::size_t i = 0; i < num_narrow_; ++i) {
       most_factors.push_back(exponential((items_[i].most - price(i)) / heat_));
@@ -278,13 +362,8 @@ class PriceSearch {
     for (int k = 0; k < num_sweeps; ++k) {
       for (std::size_t n = 0; n < num_narrow_; ++n) {
         const std::size_t i = k % 2 == 0 ? num_narrow_ - 1 - n : n;
-        const auto with = std::span(sets_with).subspan(begin[i], begin[i + 1] - begin[i]);
-        double use = 0;
-        for (const std::uint32_t s : with) use += uses[s];
-        const double most = most_factors[i] / factors[i];
-        const double change = use * most > 1 ? 1 / use : most;
-        for (const std::uint32_t s : with) uses[s] *= change;
-        factors[i] *= change;
+        const double use = pairs.use(i, factors) + larger.use(i, factors);
+        factors[i] = use * most_factors[i] > 1 ? 1 / use : most_factors[i];
       }
     }
     for (std::size_t i = 0; i < num_narrow_; ++i) {

@@ -37,9 +37,8 @@ void WideKnapsack::set_prices(std::span<const double> prices) {
   double best = 0;
   for (const Group& group : groups_) best = std::max(best, rate_of(group));
   worth_.assign(row_size, 0);
-  next_.assign(row_size, 0);
   whole_.clear();
-  taken_.clear();
+  rows_.clear();
   cut_ = nullptr;
   cut_rate_ = 0;
   least_cut_ = row_size;
@@ -60,36 +59,31 @@ void WideKnapsack::set_prices(std::span<const double> prices) {
 
 void WideKnapsack::add_whole(const Group& group, double worth) {
   whole_.push_back(&group);
-  const std::size_t row = taken_.size();
-  taken_.resize(row + row_size, 0);
-  std::copy(worth_.begin(), worth_.begin() + static_cast<std::ptrdiff_t>(group.cells),
-            next_.begin());
+  rows_.insert(rows_.end(), worth_.begin(), worth_.end());
+  const double* before = &rows_[rows_.size() - row_size];
   for (std::size_t c = group.cells; c < row_size; ++c) {
-    const double with = worth_[c - group.cells] + worth;
-    taken_[row + c] = with > worth_[c] ? 1 : 0;
-    next_[c] = std::max(worth_[c], with);
+    worth_[c] = std::max(before[c], before[c - group.cells] + worth);
   }
-  worth_.swap(next_);
 }
 
 // What whole groups leave, if one of the others fits there.
 void WideKnapsack::add_cut() {
   before_cut_.resize(row_size);
   std::iota(before_cut_.begin(), before_cut_.end(), 0);
+  rows_.insert(rows_.end(), worth_.begin(), worth_.end());
   if (cut_ == nullptr) return;
   std::size_t best = 0;  // cells of whole groups beside which most is cut
-  next_ = worth_;
+  const double* whole = &rows_[rows_.size() - row_size];
   const auto beyond_rate = [&](std::size_t c) {
-    return worth_[c] - cut_rate_ * static_cast<double>(c);
+    return whole[c] - cut_rate_ * static_cast<double>(c);
   };
   for (std::size_t c = least_cut_; c < row_size; ++c) {
     if (beyond_rate(c - least_cut_) > beyond_rate(best)) best = c - least_cut_;
     const double with = beyond_rate(best) + cut_rate_ * static_cast<double>(c + 1);
-    if (with <= worth_[c]) continue;
-    next_[c] = with;
+    if (with <= whole[c]) continue;
+    worth_[c] = with;
     before_cut_[c] = best;
   }
-  worth_.swap(next_);
 }
 
 std::size_t WideKnapsack::cells_of(Nanoseconds time) const {
@@ -110,7 +104,8 @@ void WideKnapsack::add_dearest(Nanoseconds time, std::vector<CoverProgram::Part>
         {.bundle = cut_->bundle, .part = cut_->part * filled / static_cast<double>(cut_->cells)});
   }
   for (std::size_t i = whole_.size(); i-- > 0;) {
-    if (taken_[i * row_size + left] == 0) continue;
+    const double* before = &rows_[i * row_size];
+    if (before[row_size + left] <= before[left]) continue;
     content.push_back({.bundle = whole_[i]->bundle, .part = whole_[i]->part});
     left -= whole_[i]->cells;
   }

@@ -48,8 +48,7 @@ class WideKnapsack {
   // At the prices at hand.
   std::vector<const Group*> whole_;
   std::vector<double> worth_;            // of whole groups by cells, then of all
-  std::vector<double> next_;             // with one group more
-  std::vector<std::uint8_t> taken_;      // by whole group, then by cells
+  std::vector<double> rows_;             // of so many whole groups, by cells: none, one, ..
   const Group* cut_ = nullptr;           // the best by time of those of a low worth
   double cut_rate_ = 0;                  // its worth by cells
   std::size_t least_cut_ = 0;            // cells of the shortest of them

@@ -70,14 +70,22 @@ Shortness find_shortness(const Problem& problem, std::span<const std::int32_t> s
     fastest = std::min(fastest, static_cast<double>(problem.least_cost(size, longest)));
   }
   const double of_rank = sum / problem.num_ranks();
+  // A hundredth of the step, for each bundle: where that is little, more of them are short.
+  const double share = problem.options().pass == Pass::train ? 1 : problem.model().forward_share;
+  const double step = of_rank * share / problem.topology().pipeline.stages;
+  constexpr double little = 2000;
+  const double part = step / 100 < little * problem.num_bundles() ? 32 : 64;
   return {.longest = longest,
-          .time = std::max(fastest == infinite ? 0 : fastest / 8, of_rank / 64)};
+          .time = std::max(fastest == infinite ? 0 : fastest / 8, of_rank / part)};
 }
 
-Choice item_choice(std::int32_t size, double area, double time) {
-  Choice choice{.size = size, .area = area, .num_parts = 1};
+// Written in place: a copy would wait for what was just written.
+void add_item_choice(std::vector<Choice>& choices, std::int32_t size, double area, double time) {
+  Choice& choice = choices.emplace_back();
+  choice.size = size;
+  choice.area = area;
+  choice.num_parts = 1;
   choice.parts.front() = {.area = area, .time = time};
-  return choice;
 }
 
 // A choice of as many bundles as `factor` has of the unit.
@@ -162,7 +170,7 @@ class ChoiceClasses {
   void append_to(std::vector<std::vector<Choice>>& result, std::int32_t smallest) && {
     for (const Choice::Part& alike : short_) {
       if (alike.area == 0) continue;
-      result.push_back({item_choice(smallest, alike.area, alike.time)});
+      add_item_choice(result.emplace_back(), smallest, alike.area, alike.time);
     }
     for (Class& alike : classes_) {
       for (Choice& choice : alike.ratios) choice = scaled(parted(choice), alike.area);
@@ -198,12 +206,27 @@ void find_long_items(const Problem& problem, BundleId bundle, LongItems& found) 
   }
 }
 
-// A bundle of several items on groups of these sizes, with its area on the first. Areas grow from
+// What groups of one size, or of several that are judged together, make of a cost.
+struct Pace {
+  double span = 1;   // ranks of the fastest speed that it takes
+  double delay = 1;  // its time, on a group as fast as any of the size
+  double part = 1;   // of that time, on the largest of several sizes
+};
+
+// Where sizes are judged together, what is said of slow ranks is left out.
+Pace pace_of(const Problem& problem, std::int32_t size, std::int32_t largest) {
+  if (size != largest) {
+    return {.span = static_cast<double>(size), .part = static_cast<double>(size) / largest};
+  }
+  return {.span = problem.least_span(size), .delay = problem.least_delay(size)};
+}
+
+// A bundle of several items on groups of these sizes, with its cost on the first. Areas grow from
 // there on, so that all of them have at least that one, and the time of that area on the last.
-Choice choice_of(const Problem& problem, double whole, const LongItems& long_items,
-                 std::int32_t size, std::int32_t largest, double fixed) {
-  Choice choice{.size = size, .area = whole};
-  double rest = whole;
+Choice choice_of(const Problem& problem, double cost, const LongItems& long_items,
+                 std::int32_t size, const Pace& pace, double fixed) {
+  Choice choice{.size = size, .area = cost * pace.span};
+  double rest = choice.area;
   double time = infinite;
   const auto add = [&](double area, double least_time) {
     time = std::min(time, least_time);
@@ -211,10 +234,10 @@ Choice choice_of(const Problem& problem, double whole, const LongItems& long_ite
     rest -= area;
   };
   for (const ItemId item : long_items) {
-    const double area = static_cast<double>(problem.least_item_cost(size, item)) * size;
-    add(area, area / largest + fixed);
+    const auto own = static_cast<double>(problem.least_item_cost(size, item));
+    add(own * pace.span, (own * pace.part + fixed) * pace.delay);
   }
-  if (rest > 0) add(rest, fixed);
+  if (rest > 0) add(rest, fixed * pace.delay);
   return choice;
 }
 
@@ -237,7 +260,19 @@ BundleChoices bundle_choices(const Problem& problem, std::span<const std::int32_
   };
   Own own;
   Own longest;
+  // Most are short on the smallest size, which is their one choice.
+  const bool grows = problem.grows_from(sizes.front());
   for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    if (grows && bundle != shortness.longest && problem.items_of(bundle).size() == 1 &&
+        problem.fits(sizes.front(), bundle)) {
+      const auto cost = static_cast<double>(problem.least_cost(sizes.front(), bundle));
+      if (cost <= shortness.time) {
+        const double area = cost * sizes.front();
+        result.area += area;
+        classes.add_short(area, area / sizes.back() + least_fixed);
+        continue;
+      }
+    }
     own.choices.clear();
     find_long_items(problem, bundle, own.long_items);
     const bool is_item = own.long_items.empty();
@@ -249,18 +284,17 @@ BundleChoices bundle_choices(const Problem& problem, std::span<const std::int32_
       const std::int32_t size = sizes[range.first];
       if (!problem.fits(size, bundle)) continue;
       const auto cost = static_cast<double>(problem.least_cost(size, bundle));
-      const double area = cost * size;
       // Larger groups of a short one are one choice with this: they have no less area, and at
       // least the time that it takes on the largest.
       const bool is_short = may_be_short && cost <= shortness.time && problem.grows_from(size);
       if (is_short) range = {.first = range.first, .last = sizes.size() - 1, .fixed = least_fixed};
+      const Pace pace = pace_of(problem, size, sizes[range.last]);
+      const double area = cost * pace.span;
       if (is_item) {
-        const bool is_one = range.first == range.last;
-        const double time = (is_one ? cost : area / sizes[range.last]) + range.fixed;
-        if (time < fastest || area < least) own.choices.push_back(item_choice(size, area, time));
+        const double time = (cost * pace.part + range.fixed) * pace.delay;
+        if (time < fastest || area < least) add_item_choice(own.choices, size, area, time);
       } else {
-        own.choices.push_back(
-            choice_of(problem, area, own.long_items, size, sizes[range.last], range.fixed));
+        own.choices.push_back(choice_of(problem, cost, own.long_items, size, pace, range.fixed));
       }
       least = std::min(least, area);
       fastest = std::min(fastest, own.choices.back().time());

@@ -14,8 +14,8 @@ namespace isochron {
 // then the rest.
 struct Choice {
   struct Part {
-    double area = 0;  // ranks * cost, of all of them
-    double time = 0;  // at least, of a slot with one of these items
+    double area = 0;  // ranks * cost, of all of them; faster ranks that wait are more ranks
+    double time = 0;  // at least, of a slot with one of these items, as on the fastest rank
   };
   static constexpr std::size_t max_parts = 5;
 

@@ -13,6 +13,7 @@
 #include <numeric>
 #include <utility>
 
+#include "isochron/core/radix_sort.h"
 #include "isochron/simulate/chunk_cost.h"
 
 namespace isochron {
@@ -25,21 +26,17 @@ constexpr double infinite = std::numeric_limits<double>::infinity();
 
 CellBuilder::CellBuilder(const Problem& problem, Tokens capacity, const RankRoom& room,
                          SlotHeights& heights)
-    : problem_(problem),
-      capacity_(capacity),
-      room_(room),
-      slot_heights_(heights),
-      order_(static_cast<std::size_t>(problem.num_items())) {
-  std::iota(order_.begin(), order_.end(), 0);
+    : problem_(problem), capacity_(capacity), room_(room), slot_heights_(heights) {
   std::vector<double> areas;  // by item
-  for (const ItemId item : order_) {
+  std::vector<std::uint64_t> keys;
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
     const std::int32_t size = problem.sizes()[problem.smallest_place(item)];
     areas.push_back(static_cast<double>(problem.item_cost(problem.cheapest_price(size), item)) *
                     size);
+    keys.push_back(
+        ~std::bit_cast<std::uint64_t>(areas.back()));  // in their order: none is negative
   }
-  std::stable_sort(order_.begin(), order_.end(), [&](ItemId a, ItemId b) {
-    return areas[static_cast<std::size_t>(a)] > areas[static_cast<std::size_t>(b)];
-  });
+  order_ = ascending_positions(std::move(keys));
   for (const ItemId item : order_) areas_.push_back(areas[static_cast<std::size_t>(item)]);
   area_ = std::accumulate(areas_.begin(), areas_.end(), 0.0);
 }
@@ -51,15 +48,18 @@ const CellBuilder::Table& CellBuilder::table_of(PriceId price) {
   table.price = price;
   table.size = problem_.price(price).size;
   table.fixed = static_cast<double>(problem_.price(price).fixed);
-  table.items.reserve(order_.size());
-  for (const ItemId item : order_) {
-    const bool fits = problem_.item_fits(table.size, item);
-    table.items.push_back(
-        {.cost = fits ? static_cast<double>(problem_.item_cost(price, item)) : infinite,
-         .tokens =
-             fits ? problem_.tokens(table.size, item) : std::numeric_limits<Tokens>::max() / 2});
-  }
+  table.items.resize(order_.size());
   return table;
+}
+
+const CellBuilder::Table::Item& CellBuilder::find_item(const Table& table,
+                                                       std::size_t place) const {
+  const ItemId item = order_[place];
+  const bool fits = problem_.item_fits(table.size, item);
+  return table.items[place] = {
+             .cost = fits ? static_cast<double>(problem_.item_cost(table.price, item)) : infinite,
+             .tokens =
+                 fits ? problem_.tokens(table.size, item) : std::numeric_limits<Tokens>::max() / 2};
 }
 
 void CellBuilder::put(std::size_t bin, std::size_t place) {
@@ -151,7 +151,7 @@ const CellBuilder::Heights& CellBuilder::heights_for(double lead, double shortes
 std::size_t CellBuilder::find_fitting(const Table& table, std::size_t place, double time,
                                       Tokens tokens, std::int32_t sequences) {
   const auto is_too_large = [&](std::size_t other) {
-    return table.items[other].cost > time || table.items[other].tokens > tokens;
+    return item_of(table, other).cost > time || item_of(table, other).tokens > tokens;
   };
   place = next_left(place);
   while (smallest_ > place && next_left(smallest_ - 1) != smallest_ - 1) --smallest_;
@@ -176,7 +176,7 @@ std::size_t CellBuilder::find_fitting(const Table& table, std::size_t place, dou
   for (int i = 0; i < max_tries; ++i) {
     place = next_left(place);
     if (place == order_.size()) break;
-    if (table.items[place].cost <= time && table.items[place].tokens <= tokens &&
+    if (item_of(table, place).cost <= time && item_of(table, place).tokens <= tokens &&
         problem_.num_sequences(order_[place]) <= sequences) {
       return place;
     }
@@ -203,9 +203,9 @@ double CellBuilder::fill_bin(const Table& table, double height, std::int64_t& nu
     if (is_empty) place = from;
     if (!is_empty) --num_more;
     put(bin, from);
-    cost += table.items[from].cost;
-    time -= table.items[from].cost;
-    tokens = std::min(tokens, capacity_ * table.size) - table.items[from].tokens;
+    cost += item_of(table, from).cost;
+    time -= item_of(table, from).cost;
+    tokens = std::min(tokens, capacity_ * table.size) - item_of(table, from).tokens;
     sequences -= problem_.num_sequences(order_[from]);
   }
   return cost;
@@ -233,8 +233,8 @@ void CellBuilder::add_cell(const Table& table, std::int64_t first, const Heights
     double cost = fill_bin(table, heights.of_slot[slot] * time, num_more, first_bin + slot, place);
     if (built_.placed.size() == first_placed) {
       while (smallest_ > 0 && next_left(smallest_ - 1) != smallest_ - 1) --smallest_;
-      if (smallest_ == 0 || table.items[smallest_ - 1].cost == infinite) continue;
-      cost = table.items[smallest_ - 1].cost;
+      if (smallest_ == 0 || item_of(table, smallest_ - 1).cost == infinite) continue;
+      cost = item_of(table, smallest_ - 1).cost;
       put(first_bin + slot, smallest_ - 1);
     }
     count_slot(table, slot, cost);
@@ -244,7 +244,7 @@ void CellBuilder::add_cell(const Table& table, std::int64_t first, const Heights
 // A cell that runs one item in the lowest slot that is long enough for it; the others are closed.
 std::size_t CellBuilder::add_wide_cell(const Table& table, std::int64_t first,
                                        const Heights& heights, std::size_t lead, double time) {
-  const double needed = (table.items[lead].cost + table.fixed) / time;
+  const double needed = (item_of(table, lead).cost + table.fixed) / time;
   std::size_t slot = heights.tallest_first.front();
   for (const std::size_t lower : heights.tallest_first) {
     if (heights.of_slot[lower] < needed) break;
@@ -255,7 +255,7 @@ std::size_t CellBuilder::add_wide_cell(const Table& table, std::int64_t first,
       {.cell = {.ranks = {.first = first, .size = table.size}, .line = num_lines_},
        .is_wide = true,
        .slot = slot});
-  count_slot(table, slot, table.items[lead].cost);
+  count_slot(table, slot, item_of(table, lead).cost);
   return slot;
 }
 
@@ -295,7 +295,7 @@ void CellBuilder::add_cells_beside(const Table& wide, std::int64_t first, const 
           find_fitting(table, 0, limit - table.fixed, problem_.capacity() * size,
                        std::numeric_limits<std::int32_t>::max());
       const double excess = lead < order_.size()
-                                ? std::max(little, table.items[lead].cost * size / areas_[lead])
+                                ? std::max(little, item_of(table, lead).cost * size / areas_[lead])
                                 : infinite;
       if (best != nullptr && excess > least) continue;
       best = &table;
@@ -366,8 +366,8 @@ bool CellBuilder::builds_cells(std::int32_t num_slots, double time) {
     const Table* table =
         find_table(lead, first, std::min(narrowest_size(first), widest), widest, counted, time);
     if (table == nullptr) return false;
-    const double needed = (table->items[lead].cost + table->fixed) / time;
-    const double shortest = (table->items.back().cost + table->fixed) / time;
+    const double needed = (item_of(*table, lead).cost + table->fixed) / time;
+    const double shortest = (item_of(*table, order_.size() - 1).cost + table->fixed) / time;
     const Heights& heights = heights_for(needed, shortest, num_slots);
     if (heights.of_slot.empty()) return false;
     if (needed > tallest(free_heights_) && table->size > problem_.sizes().front()) {

@@ -17,8 +17,8 @@ namespace isochron {
 // Builds cells for one time after the other.
 class CellBuilder {
  public:
-  // Ranks are equally fast and every item is a bundle. Only micro-batches of one item hold more
-  // than `capacity` tokens a rank. `room` and `heights` are those of the question.
+  // Ranks are taken for equally fast, and every item is a bundle. Only micro-batches of one item
+  // hold more than `capacity` tokens a rank. `room` and `heights` are those of the question.
   CellBuilder(const Problem& problem, Tokens capacity, const RankRoom& room, SlotHeights& heights);
 
   // Builds cells with so many slots that take about `time`, as RankRoom counts it. False if some
@@ -56,13 +56,13 @@ class CellBuilder {
   };
   struct Table {  // for one price
     struct Item {
-      double cost = 0;
+      double cost = -1;   // not known yet
       Tokens tokens = 0;  // more than a cell holds if the item does not fit
     };
     PriceId price = 0;
     std::int32_t size = 1;
     double fixed = 0;
-    std::vector<Item> items;  // by place in order_
+    mutable std::vector<Item> items;  // by place in order_; few of them are asked for on wide cells
   };
   struct Heights {
     std::vector<double> of_slot;
@@ -71,6 +71,11 @@ class CellBuilder {
 
   [[nodiscard]] static CellDraft draft_of(const Layout& layout);
   [[nodiscard]] const Table& table_of(PriceId price);
+  [[nodiscard]] const Table::Item& item_of(const Table& table, std::size_t place) const {
+    const Table::Item& item = table.items[place];
+    return item.cost >= 0 ? item : find_item(table, place);
+  }
+  [[nodiscard]] const Table::Item& find_item(const Table& table, std::size_t place) const;
   [[nodiscard]] std::size_t next_left(std::size_t place);
   void put(std::size_t bin, std::size_t place);
   [[nodiscard]] const Table* find_table(std::size_t lead, std::int64_t first,

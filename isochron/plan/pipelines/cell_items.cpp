@@ -8,7 +8,7 @@
 namespace isochron {
 
 CellItems::CellItems(const Problem& problem, std::vector<RankRange> cells)
-    : capacity_(problem.capacity()), ranks_(std::move(cells)) {
+    : problem_(problem), capacity_(problem.capacity()), ranks_(std::move(cells)) {
   std::vector<PriceId> known;
   for (const RankRange& ranks : ranks_) {
     const PriceId price = problem.price_of(ranks);
@@ -18,16 +18,8 @@ CellItems::CellItems(const Problem& problem, std::vector<RankRange> cells)
     fixed_.push_back(problem.price(price).fixed);
   }
   for (const PriceId price : known) {
-    Table& table = tables_.emplace_back();
-    const std::int32_t size = problem.price(price).size;
-    const Tokens room = capacity_ * size;
-    table.costs.reserve(static_cast<std::size_t>(problem.num_items()));
-    table.tokens.reserve(static_cast<std::size_t>(problem.num_items()));
-    for (ItemId item = 0; item < problem.num_items(); ++item) {
-      const bool fits = problem.item_fits(size, item);
-      table.costs.push_back(fits ? problem.item_cost(price, item) : 0);
-      table.tokens.push_back(fits ? std::min(problem.tokens(size, item), room) : room + 1);
-    }
+    tables_.push_back({.price = price});
+    tables_.back().entries.resize(static_cast<std::size_t>(problem.num_items()));
   }
   bundle_of_.resize(static_cast<std::size_t>(problem.num_items()));
   for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
@@ -37,10 +29,23 @@ CellItems::CellItems(const Problem& problem, std::vector<RankRange> cells)
   }
 }
 
+const CellItems::Entry& CellItems::find_entry(const Table& table, ItemId item) const {
+  const std::int32_t size = problem_.price(table.price).size;
+  const Tokens room = capacity_ * size;
+  const bool fits = problem_.item_fits(size, item);
+  return table.entries[static_cast<std::size_t>(item)] = {
+             .cost = fits ? problem_.item_cost(table.price, item) : 0,
+             .tokens = fits ? std::min(problem_.tokens(size, item), room) : room + 1};
+}
+
 const std::vector<ItemId>& CellItems::dearest_first(std::size_t cell) const {
   const Table& table = tables_[table_of_[cell]];
   if (table.dearest_first.empty()) {
-    table.dearest_first = isochron::dearest_first(table.costs).units;
+    std::vector<Nanoseconds> costs(table.entries.size());
+    for (std::size_t i = 0; i < costs.size(); ++i) {
+      costs[i] = cost(cell, static_cast<ItemId>(i));
+    }
+    table.dearest_first = isochron::dearest_first(costs).units;
   }
   return table.dearest_first;
 }

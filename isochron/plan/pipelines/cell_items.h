@@ -10,18 +10,18 @@ namespace isochron {
 // What items are on some groups of ranks: the cells.
 class CellItems {
  public:
-  // Each cell has a price.
+  // Each cell has a price. The problem is kept.
   CellItems(const Problem& problem, std::vector<RankRange> cells);
 
   [[nodiscard]] std::size_t num_cells() const { return ranks_.size(); }
   [[nodiscard]] RankRange ranks(std::size_t cell) const { return ranks_[cell]; }
   [[nodiscard]] Nanoseconds fixed(std::size_t cell) const { return fixed_[cell]; }
   [[nodiscard]] Nanoseconds cost(std::size_t cell, ItemId item) const {
-    return tables_[table_of_[cell]].costs[static_cast<std::size_t>(item)];
+    return entry(cell, item).cost;
   }
   // At most the capacity of the cell; more if the item does not fit it.
   [[nodiscard]] Tokens tokens(std::size_t cell, ItemId item) const {
-    return tables_[table_of_[cell]].tokens[static_cast<std::size_t>(item)];
+    return entry(cell, item).tokens;
   }
   [[nodiscard]] bool fits(std::size_t cell, ItemId item) const {
     return tokens(cell, item) <= capacity_ * ranks_[cell].size;
@@ -35,12 +35,24 @@ class CellItems {
   [[nodiscard]] bool are_alike() const { return tables_.size() == 1; }
 
  private:
-  struct Table {  // by item
-    std::vector<Nanoseconds> costs;
-    std::vector<Tokens> tokens;
+  struct Entry {
+    Nanoseconds cost = -1;  // not known yet
+    Tokens tokens = 0;
+  };
+  struct Table {  // for one price
+    PriceId price = 0;
+    mutable std::vector<Entry> entries = {};         // by item; few are asked for on wide cells
     mutable std::vector<ItemId> dearest_first = {};  // empty: not asked for yet
   };
 
+  [[nodiscard]] const Entry& entry(std::size_t cell, ItemId item) const {
+    const Table& table = tables_[table_of_[cell]];
+    const Entry& known = table.entries[static_cast<std::size_t>(item)];
+    return known.cost >= 0 ? known : find_entry(table, item);
+  }
+  [[nodiscard]] const Entry& find_entry(const Table& table, ItemId item) const;
+
+  const Problem& problem_;
   Tokens capacity_;  // of a rank
   std::vector<RankRange> ranks_;
   std::vector<Nanoseconds> fixed_;     // of a micro-batch, on each cell

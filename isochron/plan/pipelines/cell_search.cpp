@@ -17,10 +17,31 @@ namespace {
 
 constexpr std::int32_t max_slots = 128;
 
+// How closely cells are looked for.
+struct Closeness {
+  std::int32_t count_part = 6;  // of a number of slots, by which the next is larger
+  double about = 1.015;         // times of numbers of slots that are about as good
+  double least_growth = 1.01;   // of a time that is too short
+  double near = 1.002;          // times that are not told apart
+  int num_halvings = 5;         // of what is between two times
+  int max_idle = 5;             // numbers of slots that follow each other and are not better
+  bool ends_above = false;      // more slots than a number that is not better are none either
+};
+
+Closeness closeness(CellCare care, Pass pass) {
+  if (care == CellCare::fine) return {};
+  // A forward pass of too long a time, or of too few slots, is hardly made up for later.
+  if (pass == Pass::forward) {
+    return {.count_part = 3, .near = 1.01, .num_halvings = 3, .max_idle = 3};
+  }
+  return {
+      .count_part = 3, .about = 1.1, .least_growth = 1.03, .num_halvings = 3, .ends_above = true};
+}
+
 // Numbers of slots, the likely ones first. About as good with fewer is better: every slot has to
 // hold something, and those beside a long one are long too.
 std::vector<std::int32_t> slot_counts(const Problem& problem, const PipelineBubble& bubble,
-                                      CellCare care) {
+                                      const Closeness& close) {
   double area = 0;
   for (ItemId item = 0; item < problem.num_items(); ++item) {
     const std::int32_t size = problem.sizes()[problem.smallest_place(item)];
@@ -31,15 +52,13 @@ std::vector<std::int32_t> slot_counts(const Problem& problem, const PipelineBubb
   const std::int32_t most = std::max(multiple, std::min(max_slots, problem.num_items()));
   std::vector<std::int32_t> counts;
   std::vector<double> times;
-  const std::int32_t part = care == CellCare::fine ? 6 : 3;
   for (std::int32_t count = multiple; count <= most;
-       count += std::max(multiple, count / part / multiple * multiple)) {
+       count += std::max(multiple, count / close.count_part / multiple * multiple)) {
     counts.push_back(count);
     const double fixed = static_cast<double>(count) * static_cast<double>(problem.microbatch());
     times.push_back((area / problem.num_ranks() + fixed) * (1 + bubble.share(count)));
   }
-  const double about = care == CellCare::fine ? 1.015 : 1.1;
-  const double limit = *std::min_element(times.begin(), times.end()) * about;
+  const double limit = *std::min_element(times.begin(), times.end()) * close.about;
   const auto likely =
       std::find_if(times.begin(), times.end(), [&](double time) { return time <= limit; }) -
       times.begin();
@@ -62,10 +81,11 @@ std::optional<FoundCells> search_cells(const Problem& problem, const RankRoom& r
   const double share = problem.options().pass == Pass::train ? 1 : problem.model().forward_share;
   const double least =
       std::max(1.0, static_cast<double>(bound)) * problem.topology().pipeline.stages / share;
+  const Closeness close = closeness(care, problem.options().pass);
   CellBuilder builder(problem, capacity, room, heights);
   std::optional<CellGuess> best;
   const std::vector<std::int32_t> counts =
-      guess ? std::vector{guess->num_slots} : slot_counts(problem, room.bubble(), care);
+      guess ? std::vector{guess->num_slots} : slot_counts(problem, room.bubble(), close);
   int num_idle = 0;
   std::int32_t too_many = max_slots + 1;
   for (const std::int32_t count : counts) {
@@ -90,23 +110,19 @@ std::optional<FoundCells> search_cells(const Problem& problem, const RankRoom& r
       constexpr double much_longer = 4;
       const double most = guess ? 1.03 : 1.15;
       while (!is_found(high) && high < much_longer * least) {
-        const double least_step = care == CellCare::fine ? 1.01 : 1.03;
-        high *= std::clamp(1 + builder.part_left(), least_step, most);
+        high *= std::clamp(1 + builder.part_left(), close.least_growth, most);
       }
       if (!best) continue;
     } else {
       constexpr double worthwhile = 0.995;
-      constexpr int max_idle = 5;
       if (!is_found(best->time * worthwhile)) {
-        if (care == CellCare::coarse && count > best->num_slots) too_many = count;
-        if (++num_idle == max_idle) break;
+        if (close.ends_above && count > best->num_slots) too_many = count;
+        if (++num_idle == close.max_idle) break;
         continue;
       }
     }
     num_idle = 0;
-    const int num_halvings = care == CellCare::fine ? 5 : 3;
-    constexpr double near = 1.002;
-    for (int i = 0; i < num_halvings && high > low * near; ++i) {
+    for (int i = 0; i < close.num_halvings && high > low * close.near; ++i) {
       static_cast<void>(is_found((low + high) / 2));
     }
   }

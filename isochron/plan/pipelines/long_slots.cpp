@@ -273,8 +273,15 @@ std::vector<RoomLine> find_lines(const PipelineShape& shape, double forward_shar
   const std::int32_t per_block = shape.group * shape.virtual_;
   const auto warmup = static_cast<std::int32_t>(num_warmup_visits(shape, 0));
   const std::int32_t reach = (warmup + per_block - 1) / per_block + 2;  // in blocks
-  const PipelineSchedule schedule =
-      pipeline_schedule(shape, (2 * reach + 1) * shape.group, Pass::train);
+  const std::int32_t num_slots = (2 * reach + 1) * shape.group;
+  // A program for every place of a block: beyond these sizes they take seconds, and no lines are
+  // true lines.
+  constexpr std::int32_t max_places = 32;
+  constexpr std::int64_t max_visits = 1 << 16;
+  if (shape.group > max_places || std::int64_t{num_slots} * shape.num_chunks() > max_visits) {
+    return {};
+  }
+  const PipelineSchedule schedule = pipeline_schedule(shape, num_slots, Pass::train);
   std::vector<double> times;
   for (const double part : {1.05, 1.2, 1.4, 1.7, 2.1, 3.0}) times.push_back(part * shape.stages);
   std::vector<std::vector<Mean>> means;  // by place in the block

@@ -15,6 +15,13 @@
 // Number of slots: few of them make every rank wait (pipeline_bubble.cpp), many have to be paid.
 // Longest slots: so do long ones, the rank that they are on (room_bound.cpp). Both for equal
 // stages, virtual ones included.
+//
+// Slow ranks: times count as on the fastest rank, on which a rank r has the speed v(r) <= 1. A slot
+// of r with items of cost a, whose group has the speed v <= v(r), takes at least (fixed + a) / v.
+// Let the items count a * v(r) / v on r: over the ranks of a group that is their area, where faster
+// ranks that wait for a slow one are more ranks, and over the slots of r no more than v(r) times
+// what these take beside the fixed cost. So what is said above of the work of each of so many ranks
+// holds for the mean by v, and r is v(r) ranks.
 
 #include "isochron/plan/pipelines/pipeline_bound.h"
 
@@ -48,12 +55,14 @@ class PipelineBound {
         is_train_(problem.options().pass == Pass::train),
         fixed_(static_cast<double>(problem.microbatch())),
         bundles_(std::move(bundles)) {
-    speed_ = problem.num_ranks();
+    ranks_ = problem.num_ranks();
     if (problem.has_speeds()) {
       const auto& speeds = problem.topology().rank_speed;
-      speed_ = 0;
-      for (const double speed : speeds) speed_ += speed;
-      fastest_speed_ = *std::max_element(speeds.begin(), speeds.end());
+      const auto [slowest, fastest] = std::minmax_element(speeds.begin(), speeds.end());
+      fastest_speed_ = *fastest;
+      least_rank_ = *slowest / *fastest;
+      ranks_ = 0;
+      for (const double speed : speeds) ranks_ += speed / fastest_speed_;
     }
     const double forward = problem.model().forward_share;
     lesser_ = is_train_ ? std::min(forward, 1 - forward) : 1;
@@ -63,13 +72,12 @@ class PipelineBound {
   // `at_least`: some rank, or all of them together, works at least that long in a training pass;
   // `beside_fixed`: the same without the fixed cost of slots.
   Nanoseconds bound(Nanoseconds at_least, Nanoseconds beside_fixed, Effort effort) {
-    auto whole = static_cast<double>(at_least);
-    if (!problem_.has_speeds()) {
-      beside_fixed_ = std::max(bundles_.area / speed_, static_cast<double>(beside_fixed));
-      whole = std::max(whole, beside_fixed_ + fixed_);
-    }
+    beside_fixed_ =
+        std::max(bundles_.area / ranks_, static_cast<double>(beside_fixed) * fastest_speed_);
+    const double whole =
+        std::max(static_cast<double>(at_least) * fastest_speed_, beside_fixed_ + fixed_);
     double best = stage_bound(whole);
-    if (effort == Effort::full && shape_.virtual_ == 1 && !problem_.has_speeds()) {
+    if (effort == Effort::full && shape_.virtual_ == 1) {
       best = std::max(best, long_slots_bound(best));
     }
     if (shape_.shares.empty()) best = std::max(best, equal_stages_bound(whole, best, effort));
@@ -79,9 +87,10 @@ class PipelineBound {
 
  private:
   // Of a path over slots whose passes are rounded: at most half a nanosecond for each. No more than
-  // group - 1 slots are empty.
+  // group - 1 slots are empty. What slow ranks take is rounded as well.
   double rounding() const {
-    return 2.0 + problem_.num_items() + shape_.group + shape_.num_chunks();
+    const double once = 2.0 + problem_.num_items() + shape_.group + shape_.num_chunks();
+    return problem_.has_speeds() ? 2 * once : once;
   }
 
   double share_of(std::int32_t stage) const {
@@ -94,9 +103,10 @@ class PipelineBound {
   }
 
   double stage_bound(double whole) const {
-    PassCost least = split_cost(problem_.microbatch(), problem_.model().forward_share);
+    const auto fastest =
+        static_cast<Nanoseconds>(static_cast<double>(problem_.microbatch()) / fastest_speed_);
+    PassCost least = split_cost(fastest, problem_.model().forward_share);
     if (!is_train_) least.backward = 0;
-    if (problem_.has_speeds()) least = {};
     double best = 0;
     double ways = 0;  // to the stage and from it
     const std::int32_t last_layer = shape_.num_chunks() - shape_.stages;
@@ -106,9 +116,10 @@ class PipelineBound {
                                     shape_.transfer_ns);
       }
     }
-    const double lost = is_train_ ? 1 : rounding();
+    const double lost = is_train_ && !problem_.has_speeds() ? 1 : rounding();
+    const double to_time = pass_share_ / fastest_speed_ * (1 - slack);
     for (std::int32_t stage = 0; stage < shape_.stages; ++stage) {
-      best = std::max(best, share_of(stage) * pass_share_ * whole * (1 - slack) + ways - lost);
+      best = std::max(best, share_of(stage) * whole * to_time + ways - lost);
       ways += static_cast<double>(chunk_cost(shape_, least.forward, stage));
       if (is_train_) {
         ways +=
@@ -138,8 +149,9 @@ class PipelineBound {
   // `at_least` is another bound.
   double long_slots_bound(double at_least) const {
     const double share = std::min(share_of(0), share_of(shape_.stages - 1));
-    double best = at_least / pass_share_;
-    const double most_mean = bundles_.area / problem_.num_ranks();
+    const double to_time = pass_share_ / fastest_speed_;
+    double best = at_least / to_time;
+    const double most_mean = bundles_.area / ranks_;
     // The most that a weight of 1 for everything would make of it is less than the best.
     const auto is_too_short = [&](double length) {
       return (share * (most_mean + fixed_) + (1 - share) * length) * (1 + 1e-9) < best;
@@ -169,7 +181,7 @@ class PipelineBound {
       if (is_too_short(length)) break;
       // A rank with such a slot, and one without it, which meets the lesser pass of all it has.
       const auto time_of = [&](double all) {
-        const double mean = all / problem_.num_ranks();
+        const double mean = all / ranks_;
         const double with = share * (mean + fixed_) + (1 - share) * length;
         const double without = lesser_ > 0 ? share * mean / lesser_ : infinite;
         return std::min(with, without);
@@ -189,7 +201,7 @@ class PipelineBound {
       }
       best = std::max(best, time_of(weighed));
     }
-    return pass_share_ * best * (1 - slack) - rounding();
+    return to_time * best * (1 - slack) - rounding();
   }
 
   // `at_least` is another bound.
@@ -198,15 +210,16 @@ class PipelineBound {
     // An empty slot helps nobody, but their number is a multiple.
     const std::int32_t most = std::max(step, (problem_.num_items() + step - 1) / step * step);
     const auto other_parts = static_cast<double>(room_.transfers());
-    const double to_time = pass_share_ / shape_.stages;
+    const double to_time = pass_share_ / shape_.stages / fastest_speed_;
     const double lost = rounding() + room_.lost();
     double time = num_slots_time(whole, most);
     time = std::max(time, (at_least + lost - other_parts) / to_time);
-    if (effort == Effort::full && !problem_.has_speeds()) {
+    if (effort == Effort::full) {
       const RoomQuestion question{.choices = bundles_.classes,
                                   .room = room_,
                                   .fixed = fixed_,
-                                  .num_ranks = problem_.num_ranks(),
+                                  .ranks = ranks_,
+                                  .least_rank = least_rank_,
                                   .max_slots = most,
                                   .slots_per_block = step,
                                   .is_paced = problem_.options().sync == Sync::microbatch};
@@ -220,7 +233,7 @@ class PipelineBound {
     for (std::int32_t count = 1; count <= most; ++count) {
       const double work =
           std::max({whole, beside_fixed_ + count * fixed_,
-                    (bundles_.area + count * fixed_ * problem_.num_ranks()) / speed_});
+                    (bundles_.area + count * fixed_ * problem_.num_ranks()) / ranks_});
       if (work >= best) break;
       best = std::min(best, work * (1 + room_.bubble().share(count)));
     }
@@ -232,8 +245,9 @@ class PipelineBound {
   const PipelineShape& shape_;
   bool is_train_;
   double fixed_;
-  double speed_ = 1;
   double fastest_speed_ = 1;
+  double ranks_ = 1;                 // in ranks as fast as the fastest
+  double least_rank_ = 1;            // the slowest, in these
   double lesser_ = 0;                // part of a cost that the lesser pass takes
   double pass_share_ = 1;            // part of a cost that the pass takes
   double beside_fixed_ = -infinite;  // work of some rank without the fixed cost of its slots
@@ -267,34 +281,22 @@ Nanoseconds static_pipeline_bound(const Problem& problem, const RankRoom& room, 
   for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
     const Nanoseconds cost = problem.least_cost(size, bundle);
     dearest = std::max(dearest, cost);
-    bundles.area += static_cast<double>(cost) * size;
+    bundles.area += static_cast<double>(cost) * problem.least_span(size);
     for (const ItemId item : problem.items_of(bundle)) {
       const auto own = static_cast<double>(problem.least_item_cost(size, item));
       bundles.longest = std::max(bundles.longest, own);
     }
   }
   bundles.longest += static_cast<double>(problem.least_fixed(size));
-  return PipelineBound(problem, room, std::move(bundles)).bound(0, dearest, Effort::little);
+  bundles.longest *= problem.least_delay(size);
+  const auto own_time =
+      static_cast<Nanoseconds>(static_cast<double>(dearest) / problem.fastest_speed(size));
+  return PipelineBound(problem, room, std::move(bundles)).bound(0, own_time, Effort::little);
 }
 
 Nanoseconds side_by_side_bound(const Problem& problem) {
-  const std::int32_t smallest = problem.sizes().front();
-  if (problem.has_speeds() || problem.num_ranks() % smallest == 0) return 0;
-  // Of every `smallest` ranks take the last. A group of c ranks has at least c / smallest of them,
-  // and one of them works at least as long as their mean.
-  const std::int32_t num_taken = problem.num_ranks() / smallest;
-  double sum = 0;
-  for (ItemId item = 0; item < problem.num_items(); ++item) {
-    double least = infinite;
-    for (const std::int32_t size : problem.sizes()) {
-      if (!problem.item_fits(size, item)) continue;
-      const auto cost = static_cast<double>(problem.least_item_cost(size, item));
-      least = std::min(least, cost * (size / smallest));
-    }
-    if (least < infinite) sum += least;
-  }
-  return pipeline_bound_of(problem, rank_room_of(problem),
-                           static_cast<Nanoseconds>(sum * (1 - slack) / num_taken));
+  const Nanoseconds work = left_over_work(problem);
+  return work == 0 ? 0 : pipeline_bound_of(problem, rank_room_of(problem), work);
 }
 
 }  // namespace isochron

@@ -52,6 +52,8 @@ class GridSearch {
         num_cells_(cells.num_cells()),
         capacity_(shape.capacity),
         pipeline_(problem.topology().pipeline),
+        is_order_free_(problem.options().pass == Pass::forward && pipeline_.virtual_ == 1 &&
+                       pipeline_.shares.empty()),
         time_(pipeline_, shape.num_slots, problem.options().pass),
         rows_(pipeline_),
         bins_(num_cells_ * num_slots_),
@@ -86,9 +88,9 @@ class GridSearch {
 
   void improve(Nanoseconds bound, std::int64_t work) {
     if (work <= 0 || num_slots_ < 2) return;
-    reorder(bound, work / 8);
+    if (!is_order_free_) reorder(bound, work / 8);
     exchange_items(bound, work - work / 4);
-    reorder(bound, work / 8);
+    if (!is_order_free_) reorder(bound, work / 8);
   }
 
   Nanoseconds longest() const { return times_[slowest_line_]; }
@@ -273,7 +275,7 @@ class GridSearch {
       to.cell = is_single(faster) ? lines_[faster].first : any_cell(faster);
     }
     if (from == to) return;
-    if (from.cell == to.cell && random.below(3) == 0) {
+    if (from.cell == to.cell && !is_order_free_ && random.below(3) == 0) {
       try_swap_of_slots(from.slot, to.slot, line);
       return;
     }
@@ -376,6 +378,8 @@ class GridSearch {
   std::size_t num_cells_;
   Tokens capacity_;  // of a rank
   const PipelineShape& pipeline_;
+  // On the way through equal stages slots wait for the longest, wherever that is.
+  bool is_order_free_;
   PipelineTime time_;
   ChunkCosts rows_;                   // of slowest_
   std::vector<Bin> bins_;             // by cell, then slot

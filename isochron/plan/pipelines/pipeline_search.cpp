@@ -44,7 +44,9 @@ namespace {
 // How many times a look at everything is about a hundredth of the step; no matter where somebody
 // asks for more effort.
 double looks_worth(const Problem& problem, Nanoseconds bound, std::int64_t work) {
-  if (work > 2 * default_effort(problem)) return std::numeric_limits<double>::infinity();
+  if (problem.options().effort && work > 2 * default_effort(problem)) {
+    return std::numeric_limits<double>::infinity();
+  }
   constexpr double to_begin = 2e6;
   const double for_an_item = problem.options().sync == Sync::microbatch ? 25e3 : 20e3;
   return static_cast<double>(bound) / 100 / (to_begin + for_an_item * problem.num_items());
@@ -87,7 +89,8 @@ class PipelineSearch {
         is_fixed_(context_mode(problem.options().context).kind == ContextMode::Kind::fixed),
         looks_worth_(looks_worth(problem, bound, work)),
         is_hasty_(looks_worth_ < 1),
-        are_all_short_(are_short(problem, bound)),
+        is_kept_(problem.num_bundles() != problem.num_items()),
+        are_all_short_(is_trained() && are_short(problem, bound)),
         capacity_(problem.capacity()),
         heights_(shape_, problem.options().pass, problem.model().forward_share),
         has_start_(!start.empty()),
@@ -104,7 +107,7 @@ class PipelineSearch {
       consider_all();
     }
     consider_dealt();
-    return best_;
+    return std::move(best_);
   }
 
  private:
@@ -127,9 +130,9 @@ class PipelineSearch {
     Scout scout(problem_, room_, heights_, capacity_, bound_, num_operations(), is_hasty_);
     has_sample_ = scout.has_sample();
     best_rough_ = best_time();
-    const bool may_have_cells = !is_fixed_ && !problem_.has_speeds() &&
-                                problem_.num_bundles() == problem_.num_items() &&
-                                !(is_hasty_ && is_trained() && are_all_short_);
+    // Cells know nothing of slow ranks, but the exchanges that follow do, where there is time.
+    const bool are_cells_skipped = is_hasty_ && (are_all_short_ || problem_.has_speeds());
+    const bool may_have_cells = !is_fixed_ && !is_kept_ && !are_cells_skipped;
     std::optional<RoughCells> cells;
     const auto scout_cells = [&] {
       cells = scout.find_cells();
@@ -171,11 +174,12 @@ class PipelineSearch {
 
   // A rough time that may become the best when the plan is made properly, the more likely the
   // nearer it is. Where all ranks wait for each other it says less.
-  bool is_near(Nanoseconds time) const {
+  bool is_near(Nanoseconds time) const { return time <= near_time(); }
+  Nanoseconds near_time() const {
     double part = is_paced() ? 8 : 32;
     if (is_hasty_ && (is_paced() ? !has_sample_ : shape_.virtual_ == 1)) part *= 4;
     if (!is_paced()) part = std::max(part, (is_straight() ? 12 : 8) / looks_worth_);
-    return static_cast<double>(time - best_rough_) * part <= static_cast<double>(best_rough_);
+    return best_rough_ + static_cast<Nanoseconds>(static_cast<double>(best_rough_) / part);
   }
   // Slots of groups of several sizes help where some items are too long for anything else.
   Nanoseconds good_time() const { return bound_ + bound_ / 8; }
@@ -184,39 +188,42 @@ class PipelineSearch {
   bool is_near_bound(Nanoseconds time) const { return time - bound_ <= bound_ / 20; }
   // In a step as short as that little is worth a look.
   bool is_hardly_worth() const { return looks_worth_ < 0.12; }
+  // Which plan keeps a limit on activations, their times do not tell.
+  bool is_limited() const { return problem_.options().max_activation_bytes > 0; }
   bool is_paced() const { return problem_.options().sync == Sync::microbatch; }
   bool is_straight() const { return !is_paced() && shape_.virtual_ == 1; }
   bool is_trained() const { return problem_.options().pass == Pass::train; }
 
   void consider_cells(const std::optional<CellGuess>& guess) {
-    // Of many numbers of slots a few are about as good, but in a forward pass.
-    const bool may_be_coarse = is_paced() || (is_trained() && !guess);
-    const CellCare care = may_be_coarse && is_hardly_worth() ? CellCare::coarse : CellCare::fine;
+    // How long the slots of a forward pass are, matters more.
+    const double little = is_trained() ? 0.12 : 0.08;
+    const bool is_coarse = looks_worth_ < little && (is_paced() || !guess);
+    const CellCare care = is_coarse ? CellCare::coarse : CellCare::fine;
     auto cells = search_cells(problem_, room_, heights_, capacity_, bound_, guess, care);
     if (!cells && guess) cells = search_cells(problem_, room_, heights_, capacity_, bound_);
     if (!cells) return;
     Grid grid = improved_grid(problem_, std::move(cells->draft),
                               {.num_slots = cells->found.num_slots, .capacity = capacity_}, bound_,
-                              num_operations());
+                              is_coarse && !is_trained() ? num_operations() / 2 : num_operations());
     consider(std::move(grid));
   }
 
   // Grids of static sizes, of each the fastest, roughly.
   std::vector<GridRecipe> find_grids(Scout& scout) {
-    std::vector<std::pair<Nanoseconds, std::int32_t>> sizes;  // by what they take at least
+    std::vector<std::pair<Nanoseconds, std::int32_t>> sizes;  // by what they take about
     for (const std::int32_t size : problem_.sizes()) {
       // What is wider than a sample of a question without long items is never the best.
       if (!sizes.empty() && !scout.can_try(size)) continue;
-      if (is_static_size(problem_, size)) sizes.emplace_back(scout.least_time(size), size);
+      if (is_static_size(problem_, size)) sizes.emplace_back(scout.likely_time(size), size);
     }
     std::sort(sizes.begin(), sizes.end());
     std::vector<GridRecipe> all;
-    for (const auto& [least, size] : sizes) {
-      if (best_time() <= least || best_rough_ <= least) break;
-      const std::vector<GridRecipe> recipes = scout.find_grids(size, best_time());
-      const std::ptrdiff_t num_proper = is_hasty_ && !is_paced() ? 1 : 2;
-      all.insert(all.end(), recipes.begin(),
-                 recipes.begin() + std::min(num_proper, std::ssize(recipes)));
+    for (const auto& [likely, size] : sizes) {
+      if (best_time() <= likely || best_rough_ <= likely) break;
+      const Nanoseconds limit = is_limited() ? best_time() : std::min(best_time(), near_time());
+      const std::vector<GridRecipe> recipes =
+          scout.find_grids(size, limit, is_hasty_ && !is_paced() ? 1 : 2);
+      all.insert(all.end(), recipes.begin(), recipes.end());
       if (!recipes.empty()) best_rough_ = std::min(best_rough_, recipes.front().time);
     }
     std::sort(all.begin(), all.end());
@@ -225,17 +232,19 @@ class PipelineSearch {
 
   void consider_grids(const std::vector<GridRecipe>& recipes) {
     if (!recipes.empty()) best_size_ = recipes.front().size;
-    // Which of them keeps a limit on activations, their time does not tell.
-    const bool is_limited = problem_.options().max_activation_bytes > 0;
     const std::size_t most = !is_hasty_ || !is_paced() ? recipes.size() : has_sample_ ? 2 : 1;
     // What cells of several sizes take roughly is less than what they take in the end.
     if (is_hasty_ && !recipes.empty()) best_rough_ = std::min(best_time(), recipes.front().time);
     for (std::size_t i = 0; i < recipes.size(); ++i) {
       const auto& [time, num_slots, size] = recipes[i];
-      if ((i >= most || !is_near(time)) && !is_limited) break;
+      if ((i >= most || !is_near(time)) && !is_limited()) break;
       const CellItems cells(problem_, equal_cells(problem_, size));
-      auto grid = find_grid(problem_, cells, {.num_slots = num_slots, .capacity = capacity_},
-                            heights_.of(num_slots), bound_, num_operations());
+      // Items that wait for a long one are spread best where that is counted.
+      const GridShape shape{.num_slots = num_slots,
+                            .capacity = capacity_,
+                            .is_rough = is_hardly_worth() && is_straight() && !is_kept_};
+      auto grid =
+          find_grid(problem_, cells, shape, heights_.of(num_slots), bound_, num_operations());
       if (grid && consider(*std::move(grid))) best_size_ = size;
     }
   }
@@ -302,10 +311,10 @@ class PipelineSearch {
     if (may_be_shaped() && consider_shaped(best_time(), false)) return;
     if (is_hurried) return;
     // A rough time that is too long to become the best when the slots are made properly.
-    const bool is_enough = has_sample_ || (is_trained() && (is_straight() || are_all_short_));
+    const bool is_enough = has_sample_ || (is_trained() && is_straight()) || are_all_short_;
     if (is_hasty_ && is_enough && is_good(best_rough_)) return;
     Nanoseconds far = best_rough_ + best_rough_ / 32;
-    if (problem_.options().max_activation_bytes > 0 || best_rough_ == max_total_cost) {
+    if (is_limited() || best_rough_ == max_total_cost) {
       far = max_total_cost;
     }
     const std::vector<MixedRecipe> recipes =
@@ -417,7 +426,8 @@ class PipelineSearch {
   bool is_fixed_;
   double looks_worth_;
   bool is_hasty_;
-  bool are_all_short_;
+  bool is_kept_;        // bundles of several items, few of them
+  bool are_all_short_;  // in a training pass
   bool has_sample_ = false;
   Tokens capacity_;  // of a rank, for micro-batches of several items
   SlotHeights heights_;

@@ -60,7 +60,7 @@ class RoomBound {
     const std::vector<SlotRange> ranges = slot_ranges();
     std::vector<double> least_times;
     for (const SlotRange& num_slots : ranges) {
-      const double work = area_ / question_.num_ranks + question_.fixed * num_slots.least;
+      const double work = area_ / question_.ranks + question_.fixed * num_slots.least;
       const double time = work * (1 + question_.room.bubble().share(num_slots.most));
       least_times.push_back(std::max(at_least, time));
     }
@@ -144,7 +144,7 @@ class RoomBound {
       const double area = question_.room.area(time, shortest_[i], num_slots);
       parts_[i] = area > 0 ? 1 / area : infinite;
     }
-    const double most_ranks = question_.num_ranks * (1 + slack);
+    const double most_ranks = question_.ranks * (1 + slack);
     const double least_part = parts_.front();
     double ranks = 0;
     double of_item = infinite;
@@ -174,24 +174,28 @@ class RoomBound {
   // On the ranks of the longest item all others have no more room than that one. At best those
   // that take the most of a rank for their area are there.
   bool has_room_beside_longest(double time, SlotRange num_slots, double ranks) {
-    bool is_sorted = false;
+    const auto is_less = [](const ItemPart& a, const ItemPart& b) {
+      return a.per_area < b.per_area;
+    };
+    auto heap_end = items_.end();  // those behind it ascend: few of them are asked for
+    bool is_heap = false;
     for (const Choice& choice : question_.choices.front()) {
       double left = choice.size * question_.room.area(time, choice.time(), num_slots);
-      double room_beside = question_.num_ranks - choice.size;
+      double room_beside = std::max(0.0, question_.ranks - choice.size * question_.least_rank);
       if (left <= 0) continue;
       if (room_beside * (1 + slack) >= ranks) return true;
-      if (!is_sorted) {
+      if (!is_heap) {
         for (ItemPart& item : items_) {
           item.per_area = item.area > 0 ? item.ranks / item.area : infinite;
         }
-        std::sort(items_.begin(), items_.end(),
-                  [](const ItemPart& a, const ItemPart& b) { return a.per_area > b.per_area; });
-        is_sorted = true;
+        std::make_heap(items_.begin(), items_.end(), is_less);
+        is_heap = true;
       }
-      for (const ItemPart& item : items_) {
+      for (auto item = items_.end(); item != items_.begin();) {
         if (left <= 0 || room_beside >= ranks) break;
-        room_beside += item.ranks * std::min(1.0, item.area > 0 ? left / item.area : 1.0);
-        left -= item.area;
+        if (item-- == heap_end) std::pop_heap(items_.begin(), heap_end--, is_less);
+        room_beside += item->ranks * std::min(1.0, item->area > 0 ? left / item->area : 1.0);
+        left -= item->area;
       }
       if (room_beside * (1 + slack) >= ranks) return true;
     }
@@ -202,7 +206,7 @@ class RoomBound {
     const auto& choices = question_.choices.front();
     return std::any_of(choices.begin(), choices.end(), [&](const Choice& choice) {
       const double room = question_.room.area(time, choice.time(), num_slots);
-      return room * question_.num_ranks * (1 + slack) >= area_ - least_of_longest_ + choice.area;
+      return room * question_.ranks * (1 + slack) >= area_ - least_of_longest_ + choice.area;
     });
   }
 

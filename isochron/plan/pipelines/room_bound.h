@@ -11,8 +11,9 @@ namespace isochron {
 struct RoomQuestion {
   const std::vector<std::vector<Choice>>& choices;  // classes of BundleChoices
   const RankRoom& room;
-  double fixed = 0;  // least cost of a slot
-  std::int32_t num_ranks = 1;
+  double fixed = 0;       // least cost of a slot
+  double ranks = 1;       // a slow one is as much of a rank as it is as fast
+  double least_rank = 1;  // the slowest one
   std::int32_t max_slots = 1;
   std::int32_t slots_per_block = 1;  // divides the number of slots
   bool is_paced = false;             // all ranks wait for the longest slot of any

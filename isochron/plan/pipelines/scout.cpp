@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <numeric>
 
 #include "isochron/core/order.h"
 #include "isochron/plan/least_areas.h"
@@ -137,60 +139,92 @@ Nanoseconds Scout::least_time(std::int32_t size) const {
   return static_pipeline_bound(ground_for(size), room_, size);
 }
 
-std::vector<std::int32_t> Scout::slot_counts(std::int32_t size, Nanoseconds limit) const {
+Nanoseconds Scout::likely_time(std::int32_t size) const {
+  const Nanoseconds least = least_time(size);
+  const Problem& ground = ground_for(size);
+  if (!is_hasty_ || ground.options().pass == Pass::train) return least;
+  const PipelineShape& shape = ground.topology().pipeline;
+  const PriceId price = ground.cheapest_price(size);
+  std::vector<Nanoseconds> costs;
+  for (ItemId item = 0; item < ground.num_items(); ++item) {
+    costs.push_back(ground.item_cost(price, item));
+  }
+  const double num_cells = ground.num_ranks() / size;
+  const double work = std::accumulate(costs.begin(), costs.end(), 0.0) / num_cells;
+  const double depth = static_cast<double>(shape.stages - 1) / shape.virtual_;
+  const double fixed = std::max(1.0, static_cast<double>(ground.price(price).fixed));
+  const double even = std::sqrt(work * fixed / depth);
+  const auto num_long = std::min(static_cast<std::ptrdiff_t>(num_cells), std::ssize(costs));
+  std::nth_element(costs.begin(), costs.begin() + num_long - 1, costs.end(), std::greater<>());
+  double wait = 0;
+  for (std::ptrdiff_t i = 0; i < num_long; ++i) {
+    const auto cost = static_cast<double>(costs[static_cast<std::size_t>(i)]);
+    wait += depth * std::max(0.0, cost - even) / num_cells;
+  }
+  return least + pass_time(ground, static_cast<Nanoseconds>(wait)) / shape.stages;
+}
+
+std::vector<Scout::SlotCount> Scout::slot_counts(std::int32_t size) const {
+  const Problem& ground = ground_for(size);
   const PipelineShape& shape = problem_.topology().pipeline;
-  const std::int32_t num_cells = problem_.num_ranks() / size;
-  const PriceId price = problem_.cheapest_price(size);
+  const std::int32_t num_cells = ground.num_ranks() / size;
+  const PriceId price = ground.cheapest_price(size);
   double work = 0;
   double tokens = 0;
-  for (BundleId bundle = 0; bundle < problem_.num_bundles(); ++bundle) {
-    work += static_cast<double>(problem_.cost(price, bundle));
+  for (BundleId bundle = 0; bundle < ground.num_bundles(); ++bundle) {
+    work += static_cast<double>(ground.cost(price, bundle));
   }
-  for (ItemId item = 0; item < problem_.num_items(); ++item) {
-    tokens +=
-        static_cast<double>(std::min(problem_.tokens(size, item), problem_.capacity() * size));
+  for (ItemId item = 0; item < ground.num_items(); ++item) {
+    tokens += static_cast<double>(std::min(ground.tokens(size, item), ground.capacity() * size));
   }
-  const double room = static_cast<double>(capacity_) * problem_.num_ranks();
+  const double room = static_cast<double>(capacity_) * ground.num_ranks();
   // More slots than some cell has items would be idle.
-  const std::int32_t enough = (problem_.num_items() + num_cells - 1) / num_cells;
-  const std::int32_t filled = problem_.num_items() / num_cells;
+  const std::int32_t enough = (ground.num_items() + num_cells - 1) / num_cells;
+  const std::int32_t filled = ground.num_items() / num_cells;
   const double fewest = std::clamp<double>(std::ceil(tokens / room), 1, enough);
   const double most = std::max<double>(fewest, filled);
   const double depth = static_cast<double>(shape.stages - 1) / shape.virtual_;
-  const double fixed = std::max(1.0, static_cast<double>(problem_.price(price).fixed));
+  const double fixed = std::max(1.0, static_cast<double>(ground.price(price).fixed));
   const double best = std::clamp(std::sqrt(work / num_cells * depth / fixed), fewest, most);
   const std::int32_t multiple = slots_per_block(shape);
   std::set<std::int32_t> counts;
-  const std::vector<double> tried = is_hasty_
-                                        ? std::vector{fewest, best / 1.4, best, best * 1.4}
-                                        : std::vector{fewest,     fewest + 1, fewest + 2, best / 2,
-                                                      best / 1.4, best,       best * 1.4, most};
+  std::vector<double> tried = {fewest, best / 1.4, best};
+  // A forward pass waits for the longest slot, the more of them there are the less is beside it.
+  if (!is_hasty_ || ground.options().pass == Pass::train) tried.push_back(best * 1.4);
+  if (!is_hasty_) tried.insert(tried.end(), {fewest + 1, fewest + 2, best / 2, most});
   for (const double count : tried) {
     const auto whole = static_cast<std::int32_t>(std::clamp(count, fewest, most));
     counts.insert((whole + multiple - 1) / multiple * multiple);
   }
   // Some cell has at least the mean.
-  std::erase_if(counts, [&](std::int32_t count) {
-    if (problem_.has_speeds() || !shape.shares.empty()) return false;
-    const double slots = count * static_cast<double>(problem_.microbatch());
-    const double least = (work / num_cells + slots) * (1 + room_.bubble().share(count));
-    return pass_time(problem_, static_cast<Nanoseconds>(least)) / shape.stages >= limit;
-  });
-  return {counts.begin(), counts.end()};
+  std::vector<SlotCount> likely_first;
+  for (const std::int32_t count : counts) {
+    Nanoseconds least = 0;
+    if (!ground.has_speeds() && shape.shares.empty()) {
+      const double slots = count * static_cast<double>(ground.microbatch());
+      const double time = (work / num_cells + slots) * (1 + room_.bubble().share(count));
+      least = pass_time(ground, static_cast<Nanoseconds>(time)) / shape.stages;
+    }
+    likely_first.push_back({.least_time = least, .num_slots = count});
+  }
+  std::sort(likely_first.begin(), likely_first.end());
+  return likely_first;
 }
 
-std::vector<GridRecipe> Scout::find_grids(std::int32_t size, Nanoseconds limit) {
+std::vector<GridRecipe> Scout::find_grids(std::int32_t size, Nanoseconds limit, std::size_t most) {
   const Problem& ground = ground_for(size);
   const CellItems cells(ground, equal_cells(ground, size));
   std::vector<GridRecipe> recipes;
-  for (const std::int32_t count : slot_counts(size, limit)) {
+  for (const auto& [least, count] : slot_counts(size)) {
+    if (least >= (recipes.size() < most ? limit : recipes.back().time)) break;
     const GridShape shape{.num_slots = count, .capacity = capacity_, .is_rough = true};
     if (const auto grid =
             find_grid(ground, cells, shape, heights_.of(count), bound_, rough_work())) {
       recipes.push_back({.time = grid->time, .num_slots = count, .size = size});
+      std::sort(recipes.begin(), recipes.end());
+      if (recipes.size() > most) recipes.pop_back();
     }
   }
-  std::sort(recipes.begin(), recipes.end());
   return recipes;
 }
 

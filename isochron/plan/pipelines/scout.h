@@ -66,9 +66,15 @@ class Scout {
   // No grid of a size, which every item fits, is faster.
   [[nodiscard]] Nanoseconds least_time(std::int32_t size) const;
 
-  // Grids of a size, which every item fits, of different numbers of slots, the fastest first. Those
-  // that take at least `limit` are left out if that is seen before they are made.
-  [[nodiscard]] std::vector<GridRecipe> find_grids(std::int32_t size, Nanoseconds limit);
+  // What grids of a size take about if long items are spread over the cells, in a hasty forward
+  // pass, which waits for the longest slot of a cell; else what they take at least.
+  [[nodiscard]] Nanoseconds likely_time(std::int32_t size) const;
+
+  // Grids of a size, which every item fits, of different numbers of slots: at most so many, the
+  // fastest first. Those that take at least `limit` are left out if that is seen before they are
+  // made.
+  [[nodiscard]] std::vector<GridRecipe> find_grids(std::int32_t size, Nanoseconds limit,
+                                                   std::size_t most);
 
   // Slots with these smallest sizes, the fastest first; those that take more than `limit` at least
   // are left out.
@@ -79,7 +85,14 @@ class Scout {
   // The question itself if a sample does not divide into groups of that size.
   [[nodiscard]] const Problem& ground_for(std::int32_t size) const;
   [[nodiscard]] std::int64_t rough_work() const;
-  [[nodiscard]] std::vector<std::int32_t> slot_counts(std::int32_t size, Nanoseconds limit) const;
+  // A number of slots, and what a grid with so many takes at least.
+  struct SlotCount {
+    Nanoseconds least_time = 0;
+    std::int32_t num_slots = 1;
+
+    auto operator<=>(const SlotCount&) const = default;
+  };
+  [[nodiscard]] std::vector<SlotCount> slot_counts(std::int32_t size) const;
   [[nodiscard]] Nanoseconds time_of_slots(const DraftSlots& slots) const;
 
   const Problem& problem_;

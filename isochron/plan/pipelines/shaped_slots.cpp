@@ -64,15 +64,16 @@ DraftSlots ShapedSlots::search(Nanoseconds bound, Nanoseconds most, bool is_even
   const std::vector<std::int32_t> counts = slot_counts();
   const auto last = static_cast<std::ptrdiff_t>(counts.size()) - 1;
   if (!is_even) {
-    for (const std::int32_t count : counts) static_cast<void>(is_better(count, least));
+    for (const std::int32_t count : counts) static_cast<void>(is_better(count, least, 1.004));
     return std::move(best_);
   }
   // Away from a likely number to both sides, as long as that gets better or is far from the bound.
-  constexpr double close = 1.03;
+  constexpr double close = 1.04;
+  constexpr double near = 1.006;
   constexpr double likely = 1.09;
   constexpr double far = 1.08;
   const auto goes_on = [&](std::ptrdiff_t place) {
-    return is_better(counts[static_cast<std::size_t>(place)], close * least) ||
+    return is_better(counts[static_cast<std::size_t>(place)], close * least, near) ||
            best_time_ > far * least;
   };
   std::ptrdiff_t first = std::min<std::ptrdiff_t>(3, last);
@@ -86,10 +87,10 @@ DraftSlots ShapedSlots::search(Nanoseconds bound, Nanoseconds most, bool is_even
   return std::move(best_);
 }
 
-// Looks for less time than that of the best, and at least `low`, in so many slots.
-bool ShapedSlots::is_better(std::int32_t num_slots, double low) {
+// Looks for less time than that of the best, and at least `low`, in so many slots; times within
+// `near` are not told apart.
+bool ShapedSlots::is_better(std::int32_t num_slots, double low, double near) {
   if (!is_found(num_slots, best_time_)) return false;
-  constexpr double near = 1.004;
   constexpr int num_halvings = 6;
   for (int i = 0; i < num_halvings && best_time_ > low * near; ++i) {
     const double middle = (low + best_time_) / 2;

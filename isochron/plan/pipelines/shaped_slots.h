@@ -33,7 +33,7 @@ class ShapedSlots {
   [[nodiscard]] std::int32_t whole_blocks(double num_slots) const;
   [[nodiscard]] std::vector<std::int32_t> slot_counts() const;
   [[nodiscard]] std::vector<double> heights_for(std::int32_t num_slots, double time);
-  [[nodiscard]] bool is_better(std::int32_t num_slots, double low);
+  [[nodiscard]] bool is_better(std::int32_t num_slots, double low, double near);
   [[nodiscard]] bool has_room(std::int32_t num_slots, double time) const;
   [[nodiscard]] bool is_found(std::int32_t num_slots, double time);
   [[nodiscard]] std::vector<PackedSlot> packed_ends(const std::vector<ItemId>& items,

@@ -188,7 +188,7 @@ const std::vector<double>& SlotHeights::of(std::int32_t num_slots) {
 
 namespace {
 
-// What virtual_peak() says in a time of 1, for a longest slot of up to a hundredth more and a
+// What virtual_peak() says in a time of 1, for a longest slot of up to a fiftieth more and a
 // shortest of up to twice as much: it takes much longer than to look it up.
 std::vector<double> known_virtual_peak(const PipelineShape& shape, double forward_share,
                                        std::int32_t num_slots, double longest, double shortest) {
@@ -198,7 +198,7 @@ std::vector<double> known_virtual_peak(const PipelineShape& shape, double forwar
   const auto rounded_up = [](double value, double per_doubling) {
     return value > 0 ? std::exp2(std::ceil(per_doubling * std::log2(value)) / per_doubling) : 0;
   };
-  const double most = std::max(longest, std::min(rounded_up(longest, 50), 1.0 / shape.stages));
+  const double most = std::max(longest, std::min(rounded_up(longest, 32), 1.0 / shape.stages));
   const double least = std::min(most, rounded_up(shortest, 1));
   return known.of(
       {shape.stages, shape.virtual_, shape.group, forward_share, num_slots, most, least},

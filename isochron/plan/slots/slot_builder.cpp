@@ -213,24 +213,33 @@ std::vector<ItemId> SlotBuilder::fill(std::vector<PackedSlot>& slots,
     return slots[where[static_cast<std::size_t>(id)].slot].room - group_of(id).time;
   };
   // Where traffic is cheap first; idle time on wide groups is better used dearly than not at all.
-  std::vector<ItemId> rest = items;
+  // Groups that have no room for an item have none later.
+  struct Left {
+    ItemId item;
+    std::size_t next;  // of the places, to be tried
+  };
   const std::vector<std::size_t> places = open.places();
+  std::vector<Left> rest;
+  rest.reserve(items.size());
+  for (const ItemId item : items) {
+    const auto first =
+        std::lower_bound(places.begin(), places.end(), items_.smallest_from(recipe.base, item));
+    rest.push_back({item, static_cast<std::size_t>(first - places.begin())});
+  }
   for (const double most : {1.05, 1.2, 4.0}) {
     std::size_t kept = 0;
-    for (const ItemId item : rest) {
+    for (auto [item, next] : rest) {
       --work;
       std::int32_t id = -1;
-      const std::size_t smallest = items_.smallest_from(recipe.base, item);
-      for (const std::size_t place : places) {
-        if (place < smallest || !open.may_take(place, item)) continue;
+      for (; id < 0 && next < places.size(); ++next) {
+        const std::size_t place = places[next];
         if (items_.overhead(place, item) > most) break;
-        if (problem_.item_fits(sizes[place], item)) {
+        if (open.may_take(place, item) && problem_.item_fits(sizes[place], item)) {
           id = open.take(place, item, group_of, time_left_of);
         }
-        if (id >= 0) break;
       }
       if (id < 0) {
-        rest[kept++] = item;
+        rest[kept++] = {item, next};
         continue;
       }
       PackedGroup& group = group_of(id);
@@ -244,7 +253,10 @@ std::vector<ItemId> SlotBuilder::fill(std::vector<PackedSlot>& slots,
   for (PackedSlot& slot : slots) {
     std::erase_if(slot.groups, [](const PackedGroup& group) { return group.items.empty(); });
   }
-  return rest;
+  std::vector<ItemId> left;
+  left.reserve(rest.size());
+  for (const Left& each : rest) left.push_back(each.item);
+  return left;
 }
 
 // Adds items that need no wide group, evenly over the cells that idle (if they are not filled

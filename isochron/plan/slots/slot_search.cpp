@@ -9,6 +9,7 @@
 #include <span>
 
 #include "isochron/core/random.h"
+#include "isochron/plan/default_effort.h"
 #include "isochron/plan/slots/fewer_slots.h"
 #include "isochron/plan/slots/slot_anneal.h"
 #include "isochron/plan/slots/slot_builder.h"
@@ -54,16 +55,17 @@ class SlotSearch {
         tight_(items_, places_, builder_) {}
 
   SlotDraft run(std::int64_t work) {
+    is_thorough_ = work >= thorough_work(problem_);
     const std::int64_t half = work / 2;
     start(work);
-    if (slots_.empty() || (time_ > most() && !has_few_items())) return draft();
-    if (has_few_items()) work = std::max(work, half);
+    if (slots_.empty() || (time_ > most() && !is_thorough_)) return draft();
+    if (is_thorough_) work = std::max(work, half);
     try_fewer_slots(half / 8);
     const std::int64_t later = work / 4 * 3;
     work -= later;
     improve(work);
     if (later > 0 && places_.fits_beside(problem_.sizes().front())) {
-      const std::int64_t num_moves = has_few_items() ? 2 : 1;  // for a unit of work
+      const std::int64_t num_moves = is_thorough_ ? 2 : 1;  // for a unit of work
       consider(anneal_slots(items_, slots_, good_enough(), num_moves * later));
     }
     try_fewer_slots(half / 8);
@@ -86,18 +88,15 @@ class SlotSearch {
   void try_fewer_slots(std::int64_t work) {
     constexpr std::int64_t least = 4000;  // of a few nanoseconds each
     work = std::max(work, least);
-    if (has_few_items()) consider(fewer_slots(items_, places_, slots_, work));
+    if (is_thorough_) consider(fewer_slots(items_, places_, slots_, work));
   }
-
-  // What is affordable, and gets far from a poor start.
-  bool has_few_items() const { return problem_.num_items() <= 256; }
 
   bool has_many_slots() const { return are_many(fewest_slots(items_)); }
 
   std::vector<SlotRecipe> recipes() const {
     if (has_many_slots()) return loose_recipe(items_);
     // The others belong to what is known.
-    if (known_ != never && !has_few_items()) return limited_recipes(items_);
+    if (known_ != never && !is_thorough_) return limited_recipes(items_);
     return all_recipes(items_);
   }
 
@@ -112,9 +111,11 @@ class SlotSearch {
       if (time_ <= good_enough()) return;
     }
     if (has_many_slots()) start_tight(work);
+    // With little work recipes get further beside what is known.
+    const bool has_little_work = known_ != never && work < 16 * problem_.num_items();
     // Groups of any size have an aligned plan beside theirs, which began with these.
     if (!has_many_slots() || (problem_.is_aligned() && work > 0)) start_by_recipes(work);
-    if (!has_many_slots()) start_tight(work);
+    if (!has_many_slots() && !has_little_work) start_tight(work);
     rebuild_beside_widest(work);
     if (time_ <= good_enough()) return;
     // All in groups of one larger size, where that may be shorter: few sequences on many ranks.
@@ -160,7 +161,7 @@ class SlotSearch {
     std::stable_sort(tried.begin(), tried.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     tried.resize(std::min<std::size_t>(3, tried.size()));
-    const int most_done = known_ == never ? 2 : 1;  // before work has a say
+    const int most_done = known_ == never && is_thorough_ ? 2 : 1;  // before work has a say
     int num_done = 0;
     for (auto& [time, recipe] : tried) {
       if (time > most() || (num_done >= most_done && work <= 0)) break;
@@ -220,7 +221,7 @@ class SlotSearch {
     if (problem_.sizes().size() == 1) {
       ways = {{1, 4, false}, {1, 9, false}, {1, 6, false}, {1, 3, false}, {1, 5, false}};
     }
-    if (!has_many_slots() && !has_few_items()) ways.resize(2);  // the recipes do more there
+    if (!has_many_slots() && !is_thorough_) ways.resize(2);  // the recipes do more there
     TightRecipe recipe{.is_quick = true};
     for (const Way& way : ways) {
       if (!tried.empty() && work <= 0) break;
@@ -381,6 +382,7 @@ class SlotSearch {
   const Problem& problem_;
   Nanoseconds bound_;
   Nanoseconds known_;  // a step that is known already
+  bool is_thorough_ = false;
   SlotItems items_;
   SlotPlaces places_;
   SlotBuilder builder_;
@@ -390,6 +392,12 @@ class SlotSearch {
 };
 
 }  // namespace
+
+std::int64_t thorough_work(const Problem& problem) {
+  constexpr std::int64_t for_an_item = 120;
+  if (!has_few_items(problem)) return std::numeric_limits<std::int64_t>::max();
+  return for_an_item * problem.num_items();
+}
 
 SlotDraft search_slots(const Problem& problem, Nanoseconds bound, std::int64_t work,
                        Nanoseconds known) {

@@ -21,4 +21,7 @@ struct SlotDraft {
 [[nodiscard]] SlotDraft search_slots(const Problem& problem, Nanoseconds bound, std::int64_t work,
                                      Nanoseconds known = std::numeric_limits<Nanoseconds>::max());
 
+// With so much work all is tried that gets far from a poor start, if items are few.
+[[nodiscard]] std::int64_t thorough_work(const Problem& problem);
+
 }  // namespace isochron

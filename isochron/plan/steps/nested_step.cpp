@@ -8,6 +8,7 @@
 #include "isochron/plan/steps/nested_step.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <numeric>
 #include <vector>
@@ -120,7 +121,9 @@ class NestedStep {
     const Block& large = is_left_small ? right : left;
     for (const ItemSet set : small.sets) {
       const Nanoseconds time = small.best[set];
-      const ItemSet others = all_ ^ set;
+      // Of equal halves the first has the last item.
+      const ItemSet mirrored = &small == &large ? std::bit_floor(set) - 1 : all_;
+      const ItemSet others = (all_ ^ set) & mirrored;
       for (ItemSet rest = others;; rest = (rest - 1) & others) {
         const Nanoseconds both = std::max(time, large.best[rest]);
         if (both < block.split[set | rest]) {

@@ -1,0 +1,74 @@
+#include "isochron/plan/polish.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "isochron/plan/anneal.h"
+#include "isochron/plan/default_effort.h"
+#include "isochron/plan/plan_memory.h"
+#include "isochron/plan/plan_slots.h"
+#include "isochron/plan/steps/nested_step.h"
+
+namespace isochron {
+
+namespace {
+
+// How many trials take that time; each plays so many parts of items.
+std::int64_t trials_within(const StepPlan& plan, Nanoseconds time, std::int64_t played) {
+  const bool is_free = plan.options.counts == Counts::free;
+  const std::int64_t for_a_part = plan.topology.pipeline.stages > 1       ? 150
+                                  : plan.options.sync == Sync::microbatch ? 110
+                                  : is_free                               ? 40
+                                                                          : 240;
+  return time / (50 + for_a_part * played);
+}
+
+}  // namespace
+
+DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slots, Answer answer,
+                    std::int64_t effort, Nanoseconds bound) {
+  if (!is_annealed(problem)) return slots;
+  const PlanOptions& options = plan.options;
+  const PipelineShape& shape = plan.topology.pipeline;
+  const std::int32_t multiple = shape.virtual_ > 1 ? shape.group : 1;
+  StepPlan trial = plan;
+  // Slower than all that keeps the rules, the less it breaks them the better.
+  const auto penalized = [](std::int64_t excess) {
+    return max_total_cost / 2 + std::min(excess, max_total_cost / 4);
+  };
+  const auto time_of_equal = [&](const DraftSlots& filled) {
+    if (options.short_ != Short::empty && has_placeholder(filled)) {
+      return penalized(predicted_time(problem, filled));
+    }
+    if (shape.stages == 1) return predicted_time(problem, filled);
+    set_slots(problem, filled, trial);
+    set_prediction(trial);
+    const std::int64_t excess = memory_excess(trial);
+    return excess == 0 ? trial.predicted_step_ns : penalized(excess);
+  };
+  const auto time = [&](const Draft& draft) {
+    DraftSlots filled = slots_of(problem, draft);
+    if (options.counts == Counts::free) return predicted_time(problem, filled);
+    equalize(problem, multiple, filled);
+    return time_of_equal(filled);
+  };
+  // A trial plays the step once. What nests as well as can be is hardly ever improved.
+  const bool is_near = options.counts == Counts::free && has_nested_step(problem);
+  const std::int64_t played = std::max(problem.num_items(), multiple) * shape.num_chunks();
+  const std::int64_t cost = 1 + (is_near ? played * 16 : played / 4);
+  std::int64_t num_trials = effort / cost;
+  // The fewer items there are, the more a change costs on the way to a better step.
+  const bool are_very_few = problem.num_items() <= 8 && !is_near;
+  if (!options.effort && is_time(bound)) {
+    const Nanoseconds part = answer == Answer::rough ? 2000 : are_very_few ? 200 : 500;
+    num_trials = std::min(num_trials, trials_within(plan, bound / part, played));
+  }
+  const double heat = are_very_few ? 0.8 / problem.num_items() : 0.02;
+  DraftSlots annealed = anneal(problem, slots, bound, heat, num_trials, time);
+  if (options.counts == Counts::free) return annealed;
+  equalize(problem, multiple, annealed);
+  // Annealing knows no placeholders: it begins with what is left of the slots without them.
+  return time_of_equal(slots) < time_of_equal(annealed) ? slots : annealed;
+}
+
+}  // namespace isochron
