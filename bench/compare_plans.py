@@ -220,7 +220,7 @@ def other_modes(bench, _):
 def prime_ranks(bench, _):
     bench.table(
         "Prime numbers of ranks, groups of any size",
-        "Target: never behind Megatron where it does not fail, ahead on average.",
+        "Target: 1 % of the step; never behind Megatron where it does not fail, ahead on average.",
         "sync", "Megatron", "max", "we are", "target",
     )  # fmt: skip
     for name, lengths in bench.sources.items():
@@ -232,7 +232,7 @@ def prime_ranks(bench, _):
                 question = bench.question(ranks, capacity, options)
                 ours = measure(bench.planner, batches, question)
                 cells, is_ahead = ask_rival(bench.planner, batches, question).compare(ours)
-                verdict = bench.page.judge(is_ahead)
+                verdict = bench.page.judge(is_ahead and ours.meets(UNFELT, ranks))
                 bench.row(name, ranks, capacity, count, ours, sync, *cells, verdict)
 
 
@@ -274,19 +274,32 @@ def every_mode(bench, _):
     bench.table(
         "Every mode on 12 ranks",
         "At most 4 batches. Prompts are 4 consecutive lengths; whole ones in a micro-batch have lengths of up to "
-        "20,000. Target: 1 % of the step.",
+        "20,000. Slow: every third rank has 80 % of the speed. Uneven: the last chunk of layers is half as long again. "
+        "Transfers take 2 ms. Target: 1 % of the step.",
         "context", "sync", "stages", "policy", "target",
     )  # fmt: skip
     policies = [
         ("-", {}), ("equal counts", {"counts": "equal"}), ("kept on ranks", {"keep_groups": "rank"}),
         ("in one micro-batch", {"keep_groups": "microbatch"}), ("tensor parallel 2", {"tensor_parallel": 2}),
+        ("slow", {}), ("uneven", {}), ("transfers", {}),
     ]  # fmt: skip
+
+    def machine_of(policy, num_chunks):
+        whole = num_chunks + 0.5
+        return {
+            "slow": {"rank_speed": [0.8 if rank % 3 == 0 else 1 for rank in range(ranks)]},
+            "uneven": {"shares": [1 / whole] * (num_chunks - 1) + [1.5 / whole]},
+            "transfers": {"transfer_ns": 2_000_000},
+        }.get(policy, {})
+
     for context in ("dynamic", "dynamic:any"):
         for sync in ("step", "microbatch"):
             for stages, virtual in ((1, 1), (4, 1), (4, 2)):
                 for policy, options in policies:
                     if policy == "equal counts" and (sync == "microbatch" or stages > 1):
                         continue  # the same as without
+                    if policy in ("uneven", "transfers") and stages == 1:
+                        continue
                     for name, lengths in bench.sources.items():
                         longest = 20_000 if policy == "in one micro-batch" else ranks * capacity * 7 // 8
                         batches = cut([min(length, longest) for length in lengths], ranks, capacity, count)[:4]
@@ -295,7 +308,8 @@ def every_mode(bench, _):
                         has_prompts = "keep_groups" in options
                         prompts = [[place // 4 for place in range(count)]] * len(batches)
                         asked = {"context": context, "sync": sync, **options}
-                        question = bench.question(ranks, capacity, asked, stages=stages, virtual=virtual)
+                        machine = machine_of(policy, stages * virtual)
+                        question = bench.question(ranks, capacity, asked, stages=stages, virtual=virtual, **machine)
                         ours = measure(bench.planner, batches, question, prompts if has_prompts else None)
                         shape = f"{stages}, {virtual} virtual" if virtual > 1 else stages
                         verdict = bench.page.judge(ours.meets(UNFELT, ranks))
@@ -307,7 +321,7 @@ def every_mode(bench, _):
 def tiny(bench, _):
     bench.table(
         "10 sequences on 8 ranks",
-        "Target: 5 ms. What exhaustive search finds is compared in tests/plan/few_sequences_test.cpp.",
+        "Targets: 5 ms, 1 % of the step. What exhaustive search finds is compared in tests/plan/few_sequences_test.cpp.",
         "sync", "context", "target",
     )  # fmt: skip
     ranks, capacity, count = 8, 16 * K, 10
@@ -319,6 +333,29 @@ def tiny(bench, _):
                 ours = measure(bench.planner, batches, bench.question(ranks, capacity, options))
                 verdict = bench.page.judge(ours.meets(Aim(None, None, 5, 5), ranks))
                 bench.row(name, ranks, capacity, count, ours, sync, context, verdict)
+
+
+def sparse(bench, _):
+    bench.table(
+        "As many sequences as ranks", "Short steps. Target: 1 % of the step.", "mode", "target",
+    )  # fmt: skip
+    modes = [
+        ("step", {"context": "dynamic"}, {}),
+        ("equal counts, any size", {"context": "dynamic:any", "counts": "equal"}, {}),
+        ("microbatch", {"context": "dynamic", "sync": "microbatch"}, {}),
+        ("microbatch, any size", {"context": "dynamic:any", "sync": "microbatch"}, {}),
+        ("4 stages", {"context": "dynamic"}, {"stages": 4}),
+        ("4 stages, 2 virtual", {"context": "dynamic"}, {"stages": 4, "virtual": 2}),
+        ("4 stages, forward only", {"context": "dynamic", "pass": "forward"}, {"stages": 4}),
+    ]  # fmt: skip
+    capacity = 16 * K
+    for mode, options, more in modes:
+        for name, lengths in bench.sources.items():
+            for ranks in (16, 64, 256):
+                batches = cut(lengths, ranks, capacity, ranks)
+                ours = measure(bench.planner, batches, bench.question(ranks, capacity, options, **more))
+                verdict = bench.page.judge(ours.meets(UNFELT, ranks))
+                bench.row(name, ranks, capacity, ranks, ours, mode, verdict)
 
 
 def large(bench, _):
@@ -410,7 +447,7 @@ def flexsp(bench, _):
 PARTS = {  # questions, in the order of the page; asked with the folder of length files
     "step": step, "microbatch": microbatch, "static": one_rank_a_sequence, "kept_groups": kept_groups,
     "long_tails": long_tails, "modes": other_modes, "primes": prime_ranks, "two_exchanges": two_exchanges,
-    "every_mode": every_mode, "tiny": tiny, "large": large, "flexsp": flexsp,
+    "every_mode": every_mode, "tiny": tiny, "sparse": sparse, "large": large, "flexsp": flexsp,
 }  # fmt: skip
 
 
@@ -438,7 +475,7 @@ def main():
     page = Page()
     page.head("Step plans beside Megatron's scheduler", is_quick=not is_written)
     page.add("- cost model 7b_h100 unless another is named; processor time of one thread with the bound, median of at least 20 runs")
-    page.add("- of step: that time over the step that the bound allows")
+    page.add("- of step: that time over the step that the bound allows; 1 % is a target of all, but of 4,096 ranks")
     page.add("- N ranks, C tokens a rank, n sequences; batches of consecutive lengths, at most 20 a row")
     page.add("- Megatron: the packing-aware scheduler of its development branch, lengths padded as groups need")
     bench = Bench(Program(arguments.program), page, sources, ROWS[:4] if is_quick else ROWS)

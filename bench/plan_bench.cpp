@@ -1,12 +1,14 @@
 // Answers and times questions for step plans, one JSON object a line, from stdin to stdout:
 //
 //   {"verb": "plan", "cost": {..}, "ranks": 8, "capacity": 16384, "stages": 1, "virtual": 1,
-//    "options": {..}, "lengths": [..], "groups": [..], "runs": 1}
+//    "transfer_ns": 0, "shares": [..], "rank_speed": [..], "options": {..}, "lengths": [..],
+//    "groups": [..], "runs": 1}
 //   {"verb": "megatron", ..}    the same batch by Megatron's scheduler, with padded lengths
 //
-// `cost` may be the name of a built-in model. `groups` may be missing; they are numbers by first
-// occurrence. `times_us` is the processor time of every run. No answer counts unless the
-// independent checker accepts it. compare_plans.py asks the questions.
+// `cost` may be the name of a built-in model. All but the verb, `cost`, `options` and `lengths`
+// may be missing; `groups` are numbers by first occurrence. `times_us` is the processor time of
+// every run. No answer counts unless the independent checker accepts it. compare_plans.py asks the
+// questions.
 
 #include <algorithm>
 #include <cstdio>
@@ -21,6 +23,7 @@
 #include "isochron/cost/cost_json.h"
 #include "isochron/plan/megatron_schedule.h"
 #include "isochron/plan/plan.h"
+#include "isochron/plan/plan_slots.h"
 #include "isochron/simulate/simulate.h"
 
 namespace isochron {
@@ -31,6 +34,14 @@ constexpr std::string_view where = "plan_bench";
 std::int64_t integer_in(const Json& asked, std::string_view key, std::int64_t otherwise) {
   const auto found = asked.find(std::string(key));
   return found == asked.end() ? otherwise : integer_of(*found, where, key, 1, max_total_cost);
+}
+
+std::vector<double> numbers_in(const Json& asked, const std::string& key) {
+  std::vector<double> numbers;
+  const auto found = asked.find(key);
+  if (found == asked.end()) return numbers;
+  for (const Json& number : *found) numbers.push_back(number_of(number, where, key));
+  return numbers;
 }
 
 struct Question {
@@ -61,6 +72,9 @@ Question question_of(const Json& asked) {
   pipeline.stages = static_cast<std::int32_t>(integer_in(asked, "stages", 1));
   pipeline.virtual_ = static_cast<std::int32_t>(integer_in(asked, "virtual", 1));
   if (pipeline.virtual_ > 1) pipeline.group = pipeline.stages;
+  pipeline.transfer_ns = integer_in(asked, "transfer_ns", 0);
+  pipeline.shares = numbers_in(asked, "shares");
+  question.topology.rank_speed = numbers_in(asked, "rank_speed");
   const Json& cost = member(asked, where, "cost");
   question.cost = cost.is_string() ? cost_preset(cost.get<std::string>()) : cost_from_json(cost);
   question.options = options_from_json<PlanOptions>(member(asked, where, "options"), where);
@@ -100,7 +114,10 @@ StepPlan rival_plan(const Question& question, const MegatronSchedule& schedule) 
   plan.batch = question.batch;
   plan.microbatches = schedule.microbatches;
   for (Slot& slot : plan.microbatches) {
-    for (ContextGroup& group : slot) std::sort(group.sequences.begin(), group.sequences.end());
+    for (ContextGroup& group : slot) {
+      std::sort(group.sequences.begin(), group.sequences.end());
+      group.exchange = cheapest_exchange(plan, group);
+    }
   }
   const Timeline timeline = simulate(plan);
   plan.predicted_step_ns = timeline.step_ns;

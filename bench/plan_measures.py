@@ -32,11 +32,11 @@ class Aim:
     max: Optional[float]
     ms: Optional[float]  # to 64 ranks
     ms_large: Optional[float]  # beyond
-    share: Optional[float] = None  # of the step that the bound allows, for planning
+    share: float = 0.01  # of the step that the bound allows, for planning
 
 
-# Where no time is stated, planning is not to be felt.
-UNFELT = Aim(None, None, None, None, share=0.01)
+# Where nothing else is stated, planning is not to be felt.
+UNFELT = Aim(None, None, None, None)
 
 
 @dataclasses.dataclass
