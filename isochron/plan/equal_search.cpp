@@ -108,7 +108,7 @@ class EqualSearch {
 
   // Of the work, whatever else a search does.
   static constexpr std::int64_t to_begin = 1000;
-  static constexpr std::int64_t for_an_item = 10;
+  static constexpr std::int64_t for_an_item = 30;
 
   const Problem& problem_;
   Nanoseconds bound_;

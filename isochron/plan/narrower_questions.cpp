@@ -132,16 +132,19 @@ std::vector<NarrowerQuestion> narrower_questions(const Problem& problem) {
     if (holds_every_bundle(*question.problem)) questions.push_back(std::move(question));
   };
   // Those that are ahead most often come first. Groups of any size have asked aligned ones already.
-  if (is_sparse && options.max_sequences != 1 && options.keep_groups == KeepGroups::none) {
-    add({.problem = with_single_sequences(problem)});
-  }
+  const bool asks_training =
+      has_stages && options.pass == Pass::forward && (is_sparse || problem.has_speeds());
+  const auto add_single_sequences = [&] {
+    if (is_sparse && options.max_sequences != 1 && options.keep_groups == KeepGroups::none) {
+      add({.problem = with_single_sequences(problem)});
+    }
+  };
+  if (asks_training) add({.problem = with_training(problem)});
+  if (!asks_training) add_single_sequences();
   // Where groups have any size and ranks their own counts, the bound does not see what they share:
   // that the answer is far from it says little. In pipelines aligned groups have asked.
   const bool is_loose = !problem.is_aligned() && (options.counts == Counts::free || has_stages);
   if (options.keep_groups == KeepGroups::rank && !is_loose) add(with_whole_bundles(problem));
-  if (has_stages && options.pass == Pass::forward && (is_sparse || problem.has_speeds())) {
-    add({.problem = with_training(problem)});
-  }
   // Cells of several sizes know nothing of slow ranks, and slow ones may be in all of them.
   if (has_stages && problem.has_speeds()) add({.problem = without_speeds(problem)});
   // Groups of one size know best which of them are slow, and are even slots of few sequences.
@@ -156,6 +159,7 @@ std::vector<NarrowerQuestion> narrower_questions(const Problem& problem) {
     for (auto& question : with_nodes(problem)) add({.problem = std::move(question)});
     if (is_sparse || !has_stages) add({.problem = with_powers(problem)});
   }
+  if (asks_training) add_single_sequences();  // seldom ahead of what training finds
   return questions;
 }
 

@@ -141,6 +141,19 @@ DraftSlots with_equal_counts(const Problem& problem, DraftSlots slots, Nanosecon
   return slots_time(problem, other) < after ? other : slots;
 }
 
+// The effort that a step of slots is worth: about a hundredth of its time, or the search takes
+// longer than the step gets shorter. Few items are annealed, which takes longer for its effort.
+std::int64_t effort_of_step(const Problem& problem, Nanoseconds bound) {
+  const bool has_choice =
+      problem.sizes().size() > 1 && problem.options().keep_groups == KeepGroups::none;
+  if (!has_choice) return std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t least = 2000;  // less than what it takes to begin
+  // Aligned slots are soon as good as they get.
+  const bool are_aligned = problem.options().sync == Sync::microbatch && problem.is_aligned();
+  const Nanoseconds part = !has_few_items(problem) ? 12'000 : are_aligned ? 40'000 : 20'000;
+  return std::max(least, bound / part);
+}
+
 DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Answer answer,
                          Nanoseconds bound, std::int64_t effort);
 
@@ -148,11 +161,13 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Answer an
 DraftSlots search_polished(const StepPlan& plan, const Problem& problem, Answer answer,
                            std::int64_t effort, Nanoseconds& bound);
 
-// All that aligned groups alone would get: any size, which begins with that, is never slower.
-DraftSlots search_aligned(const StepPlan& plan, const Problem& aligned, Nanoseconds bound,
+// All that aligned groups alone would get: any size, which begins with that, is never slower. The
+// bound is that of any size, and becomes their own where they are far from it.
+DraftSlots search_aligned(const StepPlan& plan, const Problem& aligned, Nanoseconds& bound,
                           std::int64_t effort) {
   StepPlan same = plan;
   same.options = aligned.options();
+  if (!plan.options.effort) effort = std::min(effort, effort_of_step(aligned, bound));
   auto exact = find_exact_slots(aligned);
   if (exact) {
     equalize(aligned, 1, exact->slots);
@@ -170,10 +185,15 @@ DraftSlots search_aligned(const StepPlan& plan, const Problem& aligned, Nanoseco
 }
 
 // Whether slots of any size may save more than it takes to search for them, beside aligned ones
-// that are known: a quarter of what those are over the bound.
-bool are_slots_worth(const Problem& problem, Nanoseconds bound, Nanoseconds known) {
+// that are known and have a bound of their own: what that is above the bound of all, and a part of
+// what they miss it by, which other sizes miss as well.
+bool are_slots_worth(const Problem& problem, Nanoseconds bound, Nanoseconds aligned_bound,
+                     Nanoseconds known) {
   if (problem.options().effort || (has_few_items(problem) && !is_time(bound))) return true;
-  return static_cast<double>(known - bound) / 4 > time_of_equal_counts(problem);
+  const auto saved =
+      static_cast<double>(aligned_bound - bound) + static_cast<double>(known - aligned_bound) / 20;
+  const double in_haste = 4e5 + 3e3 * problem.num_items();
+  return saved > std::min(in_haste, time_of_equal_counts(problem));
 }
 
 // A step in which all ranks wait for each other after every slot.
@@ -202,11 +222,9 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Answer an
     best = std::move(slots);
   };
   const auto aligned = answer == Answer::whole ? find_aligned(problem) : nullptr;
-  if (aligned) {
-    // With slow ranks the search aims at its bound.
-    consider(search_aligned(plan, *aligned, problem.has_speeds() ? slot_bound(*aligned) : bound,
-                            effort));
-  }
+  // With slow ranks the search aims at its bound.
+  Nanoseconds aligned_bound = aligned && problem.has_speeds() ? slot_bound(*aligned) : bound;
+  if (aligned) consider(search_aligned(plan, *aligned, aligned_bound, effort));
   if (is_kept || problem.has_speeds()) {
     consider(search_kept_slots(problem, bound, effort));  // every rank has its own pace, or its own
   }
@@ -214,7 +232,7 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Answer an
     // Beside aligned groups a part of the effort, more of it for few items.
     const std::int64_t rest =
         std::max(effort / 3, effort / 3 * 2 - std::int64_t{60} * problem.num_items());
-    if (!aligned || are_slots_worth(problem, bound, least)) {
+    if (!aligned || are_slots_worth(problem, bound, aligned_bound, least)) {
       consider(search_slots(problem, bound, aligned ? rest : effort, least).slots);
     }
     if (problem.has_speeds()) consider(search_paced_slots(problem, effort).slots);
@@ -231,16 +249,6 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Answer an
     }
   }
   return best;
-}
-
-// The effort that a step of slots is worth: about a hundredth of its time, or the search takes
-// longer than the step gets shorter. Few items are annealed, which takes longer for its effort.
-std::int64_t effort_of_step(const Problem& problem, Nanoseconds bound) {
-  const bool has_choice =
-      problem.sizes().size() > 1 && problem.options().keep_groups == KeepGroups::none;
-  if (!has_choice) return std::numeric_limits<std::int64_t>::max();
-  constexpr std::int64_t least = 2000;  // less than what it takes to begin
-  return std::max<std::int64_t>(least, bound / (problem.num_items() <= 256 ? 20'000 : 12'000));
 }
 
 // All that aligned groups alone would get in a pipeline; none where they are all there is.
@@ -299,7 +307,7 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, Answer answer, s
       // The best of training may be a nanosecond behind in a forward pass, which rounds.
       const auto aligned = options.pass == Pass::forward ? find_aligned(problem) : nullptr;
       if (!aligned) return exact->slots;
-      const Nanoseconds aim = kept_bound(*aligned, slot_bound(*aligned));
+      Nanoseconds aim = kept_bound(*aligned, slot_bound(*aligned));
       DraftSlots slots = search_aligned(plan, *aligned, aim, effort);
       equalize(problem, 1, slots);
       return earlier_of(problem, std::move(exact->slots), std::move(slots));
@@ -338,7 +346,7 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, Answer answer, s
   DraftSlots slots = polished(same, *aligned, search_equal_step(*aligned, aim, effort),
                               Answer::whole, effort, pass_bound(problem, aim));
   slots = second_look(same, *aligned, std::move(slots), aim, effort, search_polished);
-  if (!are_slots_worth(problem, bound, step_time(problem, slots))) return slots;
+  if (!are_slots_worth(problem, bound, aim, step_time(problem, slots))) return slots;
   return earlier_of(problem, search_equal_step(problem, bound, effort), std::move(slots));
 }
 

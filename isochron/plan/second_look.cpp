@@ -143,21 +143,32 @@ class SecondLook {
     const double usually_lost = is_kept() ? 0.08 : 0.06;  // whole prompts are seldom nearer
     const double share = problem_.is_aligned() ? 1
                          : is_pipeline_        ? 0.3
-                                               : 0.5;  // aligned groups have had theirs
-    const double part = is_pipeline_ ? 0.01 * std::min(2.0, lost / usually_lost) : 0.005;
-    const bool are_few = has_few_items(problem_) && !has_grids();
-    const double unusual = are_few ? (time - 1.2 * least_possible()) / 4 : 0;
+                                               : 0.25;  // aligned groups have had theirs
+    const double part = has_grids()             ? 0.008 * std::min(1.0, lost / usually_lost)
+                        : is_pipeline_          ? 0.01 * std::min(2.0, lost / usually_lost)
+                        : is_annealed(problem_) ? 0.003
+                                                : 0.005;
+    const bool are_few = has_few_items(problem_) && problem_.is_aligned();
+    const double unusual = are_few ? (time - 1.2 * least_possible()) / (has_grids() ? 8 : 4) : 0;
     return std::max(share * part * time, unusual);
   }
   // What a look at a question takes about, in nanoseconds.
   double cost_of(const Problem& question) const {
     const double num_items = problem_.num_items();
-    if (has_grids()) return 2e6 + 20e3 * num_items;
+    // Short steps are looked at in haste.
+    if (has_grids()) {
+      return std::min(2e6 + 20e3 * num_items, 1e5 + 3e3 * num_items + 0.006 * least_possible());
+    }
     if (is_pipeline_) return 1e5 + 30e3 * num_items;
     const PlanOptions& options = question.options();
     const bool is_free = options.sync == Sync::step && options.counts == Counts::free;
     if (!is_free && (has_few_items(question) || !is_kept())) return time_of_equal_counts(question);
-    return 1e5 + (is_kept() ? 6e3 : 1.8e3) * num_items;
+    // Few items are annealed for parts of the step (polish.cpp, nested_anneal.cpp).
+    const double annealed = is_annealed(question) && is_time(bound_) ? least_possible() / 200 : 0;
+    return time_of_free_counts() + annealed;
+  }
+  double time_of_free_counts() const {
+    return 1e5 + (is_kept() ? 6e3 : 1.8e3) * problem_.num_items();
   }
   bool is_kept() const { return problem_.options().keep_groups == KeepGroups::rank; }
   double least_possible() const {
@@ -225,12 +236,13 @@ class SecondLook {
   // A rough answer tells: more effort seldom makes up for what the question leaves out.
   void search_others() {
     constexpr std::int64_t to_begin = 2000;  // less than that saves little
+    if (left_ < std::min(cost_of(problem_), time_of_free_counts())) return;
     for (const NarrowerQuestion& question : narrower_questions(problem_)) {
       if (!can_afford(*question.problem)) continue;
       if (is_beaten(bound_of(*question.problem))) continue;
       // In pipelines whole bundles are few, and take as long to look at as all they hold.
       const std::int64_t of_items = effort_ * question.problem->num_items() / problem_.num_items();
-      const std::int64_t part = has_grids()              ? of_items / 2
+      const std::int64_t part = has_grids()              ? of_items / 4
                                 : question.parts.empty() ? effort_ / 8
                                                          : effort_ / 4;
       const std::int64_t rough = std::max({part, std::min(effort_, to_begin), thorough(question)});

@@ -8,7 +8,7 @@
 // bundle fills, or once on every rank, which then has less time.
 
 #include <algorithm>
-#include <cmath>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -26,7 +26,11 @@ struct PartRule {
 
   [[nodiscard]] double operator()(double part) const {
     const double x = part * (1 - 1e-9);  // less by more than all roundings: f never falls
-    if (kind == Kind::steps) return std::min(1.0, std::floor((value + 1) * x) / value);
+    if (x >= 1) return 1;
+    if (kind == Kind::steps) {
+      const auto whole = static_cast<std::int64_t>((value + 1) * x);  // no part is negative
+      return std::min(1.0, static_cast<double>(whole) / value);
+    }
     if (x > 1 - value) return 1;
     return x < value ? 0 : x;
   }
@@ -67,7 +71,7 @@ class BlockBound {
         block_ = block;
         fixed_ = fixed;
         target_ = -1;
-        for (const double edge : {0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5}) {
+        for (const double edge : {least_edge, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5}) {
           low = raised_by(low, {.kind = Kind::threshold, .value = edge});
         }
         for (const double steps : {1, 2, 3, 4, 5}) {
@@ -109,14 +113,15 @@ class BlockBound {
     if (rule.ignores(largest_)) return true;
     const double limit = problem_.num_ranks() / static_cast<double>(block_);
     double sum = 0;
-    std::size_t k = 0;
+    std::size_t first_wider = 0;
     for (const Parts& parts : parts_) {
       double least = parts.within < infinite ? rule(parts.within) : infinite;
-      // A wider group has its part of every block that it covers.
-      for (; k < parts.end_of_wider && least > 0; ++k) {
+      // A wider group has its part of every block that it covers; of the widest it is least, and
+      // soon counts as nothing.
+      for (std::size_t k = parts.end_of_wider; k-- > first_wider && least > 0;) {
         least = std::min(least, wider_[k].num_blocks * rule(wider_[k].part));
       }
-      k = parts.end_of_wider;
+      first_wider = parts.end_of_wider;
       sum += least;
       if (sum * (1 - 1e-9) > limit) return false;
     }
@@ -148,13 +153,20 @@ class BlockBound {
           wider_.push_back({.num_blocks = option.size / block_, .part = load * by_load});
         }
       }
-      parts_.push_back({.within = area * by_load / block_, .end_of_wider = wider_.size()});
-      largest_ = std::max(largest_, parts_.back().within);
+      const double within = area * by_load / block_;
+      if (within < least_edge) {  // counts as nothing
+        wider_.resize(parts_.empty() ? 0 : parts_.back().end_of_wider);
+        continue;
+      }
+      parts_.push_back({.within = within, .end_of_wider = wider_.size()});
+      largest_ = std::max(largest_, within);
     }
   }
 
   static constexpr double infinite = std::numeric_limits<double>::infinity();
-  struct Parts {                   // of a bundle
+  static constexpr double least_edge = 0.05;  // smaller parts count as nothing by every rule
+
+  struct Parts {                   // of a bundle that may count
     double within = infinite;      // of a block
     std::size_t end_of_wider = 0;  // groups, which begin where those of the bundle before end
   };

@@ -10,6 +10,8 @@
 // A rise counts only after the knapsacks of all levels were filled at these very prices.
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <limits>
 #include <numeric>
 #include <span>
@@ -35,11 +37,12 @@ constexpr double joined_rise = 0.05;  // the most, of what waits for a slow netw
 
 class PriceProgram {
  public:
-  PriceProgram(const Problem& problem, Leaders& leaders)
+  PriceProgram(const Problem& problem, Leaders& leaders, std::int64_t max_work)
       : problem_(problem),
         leaders_(leaders),
+        max_work_(max_work),
         capacity_(static_cast<double>(problem.capacity())),
-        num_raised_(std::min(leaders.size(), max_raised)) {}
+        num_raised_(std::min(leaders.size(), num_affordable(problem, max_work))) {}
 
   double sum() {
     find_limits();
@@ -56,6 +59,13 @@ class PriceProgram {
   }
 
  private:
+  // Knapsacks of so many bundles, at a level of time for each, take a part of the work.
+  static std::size_t num_affordable(const Problem& problem, std::int64_t max_work) {
+    const double for_a_bundle = static_cast<double>(problem.sizes().size()) * problem.num_ranks();
+    const double affordable = std::sqrt(static_cast<double>(max_work) / for_a_bundle);
+    return static_cast<std::size_t>(std::clamp(affordable, 1.0, static_cast<double>(max_raised)));
+  }
+
   // A group that a bundle may lead.
   struct Group {
     std::size_t leader = 0;
@@ -153,7 +163,7 @@ class PriceProgram {
     RiseProgram program(most_);
     std::vector<double> safe(num_raised_, 0);
     double sum = 0;
-    for (int round = 0; round < max_rounds; ++round) {
+    for (int round = 0; round < max_rounds && work_ < max_work_; ++round) {
       program.solve(max_pivots);
       std::vector<double> rises = safe;
       double more = 0;
@@ -180,6 +190,7 @@ class PriceProgram {
     for (RankKnapsack& knapsack : knapsacks_) {
       for (int cuts = 0;; ++cuts) {
         RankKnapsack::Filled filled = knapsack.filled(rises, table_);
+        work_ += filled.work;
         if (filled.excess <= 0) break;
         if (cuts == max_cuts) return false;
         double together = 0;
@@ -196,6 +207,8 @@ class PriceProgram {
 
   const Problem& problem_;
   Leaders& leaders_;
+  std::int64_t max_work_;
+  std::int64_t work_ = 0;  // sums of knapsacks
   double capacity_;
   std::size_t num_raised_;
   std::vector<double> most_;     // rises
@@ -207,8 +220,8 @@ class PriceProgram {
 
 }  // namespace
 
-double price_program(const Problem& problem, Leaders& leaders) {
-  return PriceProgram(problem, leaders).sum();
+double price_program(const Problem& problem, Leaders& leaders, std::int64_t max_work) {
+  return PriceProgram(problem, leaders, max_work).sum();
 }
 
 }  // namespace isochron

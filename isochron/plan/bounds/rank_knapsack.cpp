@@ -66,7 +66,8 @@ RankKnapsack::Filled RankKnapsack::filled(std::span<const double> rises, Table& 
       }
     }
   }
-  Filled filled{.excess = table.back() - limit_};
+  Filled filled{.excess = table.back() - limit_,
+                .work = static_cast<std::int64_t>(groups_.size() * width_)};
   if (filled.excess <= margin * limit_) filled.excess = std::min(filled.excess, 0.0);
   last_rises_.assign(rises.begin(), rises.end());
   last_excess_ = filled.excess;

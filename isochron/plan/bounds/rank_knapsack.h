@@ -27,6 +27,7 @@ class RankKnapsack {
   struct Filled {
     double excess = 0;                      // over the limit, at most; not above 0: none
     std::vector<std::size_t> leaders = {};  // of the groups that exceed it
+    std::int64_t work = 0;                  // sums that it took
   };
   // The groups that gain most with these rises. Remembers what it saw.
   [[nodiscard]] Filled filled(std::span<const double> rises, Table& table);

@@ -146,6 +146,12 @@ std::int64_t num_tried_of(double step) {
   return is_time(bound) ? std::clamp(bound / 40'000, least, most) : most;
 }
 
+// How many sums the program of prices gets: what takes a fourhundredth of the step at most.
+std::int64_t num_sums_of(double step) {
+  const auto bound = static_cast<Nanoseconds>(step);
+  return is_time(bound) ? bound / 200 : std::numeric_limits<std::int64_t>::max();
+}
+
 // A long bundle on a group of one size.
 struct Stay {
   double cost = 0;
@@ -386,7 +392,7 @@ Nanoseconds slot_bound(const Problem& problem) {
     // On more ranks single ones matter less, and take longer to count.
     constexpr std::int32_t most_ranks = 64;
     if (problem.num_ranks() <= most_ranks && problem.sizes().size() > 1) {
-      surplus = std::max(surplus, price_program(problem, leaders));
+      surplus = std::max(surplus, price_program(problem, leaders, num_sums_of(bound)));
     }
     bound = std::max(bound, prices.total() + surplus);
     if (problem.sizes().size() == 1) bound = std::max(bound, equal_groups_bound(problem, leaders));

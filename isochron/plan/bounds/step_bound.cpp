@@ -226,16 +226,11 @@ class StepBound {
     return sum;
   }
 
-  // The same of an option, by the rules at hand.
-  double share_at(std::size_t bundle, std::size_t option) const {
-    if (!is_plain_) return shares_[option];
-    return share(bundle, options_[option], rule_of(options_[option]));
-  }
-
-  // Bundles of many items are asked for their shares at every target.
+  // Every target asks for shares by the rules at hand.
   void add_up_shares() {
     shares_.clear();
-    for (std::size_t i = 0; i < num_bundles() && !is_plain_; ++i) {
+    shares_.reserve(options_.size());
+    for (std::size_t i = 0; i < num_bundles(); ++i) {
       for (std::size_t k = begin_[i]; k < begin_[i + 1]; ++k) {
         shares_.push_back(share(i, options_[k], rule_of(options_[k])));
       }
@@ -250,21 +245,20 @@ class StepBound {
   };
 
   Load load_of(std::size_t i, Nanoseconds limit) const {
-    Load load;
-    std::size_t k = begin_[i];
-    for (; k < begin_[i + 1]; ++k) {
+    Load load{.is_settled = true};
+    for (std::size_t k = begin_[i]; k < begin_[i + 1]; ++k) {
       const Option& option = options_[k];
-      if (option.time > limit) continue;
-      const double part = share_at(i, k);
+      if (option.time > limit) {
+        load.is_settled = false;
+        continue;
+      }
+      const double part = shares_[k];
       const double work = option.work + option.latency * part;
       load.work = std::min(load.work, work);
       load.share = std::min(load.share, option.size * part);
       load.area = std::min(load.area, work + option.size * fixed_ * part);
     }
     load.share = std::min(load.share, share_left_out(i));
-    load.is_settled = std::all_of(options_.begin() + static_cast<std::ptrdiff_t>(begin_[i]),
-                                  options_.begin() + static_cast<std::ptrdiff_t>(begin_[i + 1]),
-                                  [&](const Option& option) { return option.time <= limit; });
     return load;
   }
 
@@ -375,7 +369,7 @@ class StepBound {
         const double scaled = (steps + 1) * static_cast<double>(option.cost) /
                               (time - static_cast<double>(option.time - option.cost)) * (1 - 1e-9);
         const double by_time = std::min(1.0, std::floor(scaled) / steps);
-        const double by_tokens = share_at(i, k);
+        const double by_tokens = shares_[k];
         const bool is_volume = rule_of(option).kind == ShareRule::Kind::volume;
         const double part = is_volume ? by_time : by_tokens;
         work = std::min(work, option.work + option.latency * part);
@@ -494,7 +488,7 @@ class StepBound {
   // Of the rules at hand:
   SizeRules rules_;
   bool has_volume_rules_ = true;
-  std::vector<double> shares_;  // of each option, of bundles of several items
+  std::vector<double> shares_;  // of each option
   std::vector<Load> settled_;
   std::vector<std::size_t> unsettled_;
   Load settled_sum_;

@@ -49,7 +49,10 @@ double looks_worth(const Problem& problem, Nanoseconds bound, std::int64_t work)
   }
   constexpr double to_begin = 2e6;
   const double for_an_item = problem.options().sync == Sync::microbatch ? 25e3 : 20e3;
-  return static_cast<double>(bound) / 100 / (to_begin + for_an_item * problem.num_items());
+  // A question that gets a part of the work is looked at for a part of the time.
+  const double part =
+      std::min(1.0, static_cast<double>(work) / static_cast<double>(default_effort(problem)));
+  return part * static_cast<double>(bound) / 100 / (to_begin + for_an_item * problem.num_items());
 }
 
 // Whether every item fits the smallest group and takes less than a third of the step there, and a

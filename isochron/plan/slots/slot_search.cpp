@@ -101,7 +101,6 @@ class SlotSearch {
   }
 
   void start(std::int64_t& work) {
-    const auto sizes = problem_.sizes();
     // Where every item fits a cell an even spread is often all it takes.
     const bool is_narrow = std::all_of(items_.dearest().begin(), items_.dearest().end(),
                                        [&](ItemId item) { return items_.smallest(item) == 0; });
@@ -110,6 +109,11 @@ class SlotSearch {
                               {.limit = never, .idle = Idle::spread, .is_last = true}, work));
       if (time_ <= good_enough()) return;
     }
+    // Few sequences on many ranks are often best in groups of one size.
+    constexpr Nanoseconds part_lost = 8;
+    const bool is_sparse = problem_.num_items() <= 2 * problem_.num_ranks() && !is_thorough_;
+    if (is_sparse) try_static_sizes(bound_ + bound_ / part_lost, work);
+    if (is_sparse && time_ - bound_ < bound_ / part_lost) return;
     if (has_many_slots()) start_tight(work);
     // With little work recipes get further beside what is known.
     const bool has_little_work = known_ != never && work < 16 * problem_.num_items();
@@ -118,10 +122,15 @@ class SlotSearch {
     if (!has_many_slots() && !has_little_work) start_tight(work);
     rebuild_beside_widest(work);
     if (time_ <= good_enough()) return;
-    // All in groups of one larger size, where that may be shorter: few sequences on many ranks.
+    try_static_sizes(time_, work);
+  }
+
+  // All in groups of one larger size, where that may be done by then.
+  void try_static_sizes(Nanoseconds end, std::int64_t& work) {
+    const auto sizes = problem_.sizes();
     for (std::size_t base = 1; base < sizes.size(); ++base) {
       if (problem_.num_ranks() % sizes[base] != 0) continue;
-      if (!may_be_shorter(base)) continue;
+      if (least_time(base) >= std::min(end, time_)) continue;
       SlotRecipe recipe{.base = base, .limit = never, .idle = Idle::spread, .is_quick = true};
       std::vector<PackedSlot> rough = builder_.build(items_.dearest(), recipe, work);
       places_.settle(rough);
@@ -130,16 +139,18 @@ class SlotSearch {
     }
   }
 
-  // Whether all items in groups of one size take less of all ranks than the best slots so far do.
-  bool may_be_shorter(std::size_t base) const {
-    const double limit = static_cast<double>(time_) * problem_.num_ranks();
+  // What all items in groups of one size take at least.
+  Nanoseconds least_time(std::size_t base) const {
     double area = 0;
+    Nanoseconds longest = 0;
     for (const ItemId item : items_.dearest()) {
-      if (!problem_.item_fits(problem_.sizes()[base], item)) return false;
-      area += static_cast<double>(items_.cost(base, item)) * problem_.sizes()[base];
-      if (area >= limit) return false;
+      if (!problem_.item_fits(problem_.sizes()[base], item)) return never;
+      const Nanoseconds cost = items_.cost(base, item);
+      area += static_cast<double>(cost) * problem_.sizes()[base];
+      longest = std::max(longest, cost);
     }
-    return true;
+    const auto even = static_cast<Nanoseconds>(area / problem_.num_ranks());
+    return std::max(even, longest) + items_.fixed(base);
   }
 
   void start_by_recipes(std::int64_t& work) {
@@ -153,8 +164,10 @@ class SlotSearch {
       tried.emplace_back(total_time(slots), recipe);
       consider(std::move(slots));
     };
+    // What is near by then is seldom better in groups of several sizes.
+    const std::size_t least_tried = time_ - bound_ < bound_ / 5 ? 2 : 4;
     for (const SlotRecipe& recipe : recipes()) {
-      if (tried.size() > 3 && work <= 0) break;
+      if (tried.size() >= least_tried && work <= 0) break;
       attempt(recipe);
       if (time_ <= good_enough()) return;
     }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "isochron/core/random.h"
+#include "isochron/plan/anneal.h"
 #include "isochron/plan/cooling.h"
 #include "isochron/plan/default_effort.h"
 #include "isochron/plan/steps/nested_blocks.h"
@@ -377,7 +378,9 @@ std::int64_t nested_changes_worth(const Problem& problem, Nanoseconds bound, std
   if (problem.options().effort || !is_time(bound)) return effort;
   constexpr Nanoseconds for_a_change = 100;
   constexpr std::int64_t least_of_an_item = 200;
-  const std::int64_t worth = std::min(4 * effort, bound / 300 / for_a_change);
+  // The fewest are annealed once more when the step is polished.
+  const Nanoseconds part = is_annealed(problem) ? 400 : 300;
+  const std::int64_t worth = std::min(4 * effort, bound / part / for_a_change);
   return worth < least_of_an_item * problem.num_items() ? 0 : worth;
 }
 

@@ -12,8 +12,8 @@ namespace isochron {
 // are few for the ranks, so that each decides how well the groups beside it fit.
 [[nodiscard]] bool has_few_nested_items(const Problem& problem);
 
-// How many changes a step is worth: what takes a threehundredth of its time, and none where these
-// are too few for what there is to change. Any number for an effort that was asked for.
+// How many changes a step is worth: what takes a threehundredth of its time or less, and none where
+// these are too few for what there is to change. Any number for an effort that was asked for.
 [[nodiscard]] std::int64_t nested_changes_worth(const Problem& problem, Nanoseconds bound,
                                                 std::int64_t effort);
 
