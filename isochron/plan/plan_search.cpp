@@ -186,7 +186,7 @@ DraftSlots search_aligned(const StepPlan& plan, const Problem& aligned, Nanoseco
 
 // Whether slots of any size may save more than it takes to search for them, beside aligned ones
 // that are known and have a bound of their own: what that is above the bound of all, and a part of
-// what they miss it by, which other sizes miss as well.
+// what they miss it by, which other sizes of few items miss as well.
 bool are_slots_worth(const Problem& problem, Nanoseconds bound, Nanoseconds aligned_bound,
                      Nanoseconds known) {
   if (problem.options().effort || (has_few_items(problem) && !is_time(bound))) return true;

@@ -48,7 +48,10 @@ double looks_worth(const Problem& problem, Nanoseconds bound, std::int64_t work)
     return std::numeric_limits<double>::infinity();
   }
   constexpr double to_begin = 2e6;
-  const double for_an_item = problem.options().sync == Sync::microbatch ? 25e3 : 20e3;
+  // Unequal stages are timed one by one.
+  const bool is_uneven = !problem.topology().pipeline.shares.empty();
+  const double for_an_item =
+      (problem.options().sync == Sync::microbatch ? 25e3 : 20e3) + (is_uneven ? 15e3 : 0);
   // A question that gets a part of the work is looked at for a part of the time.
   const double part =
       std::min(1.0, static_cast<double>(work) / static_cast<double>(default_effort(problem)));
