@@ -132,7 +132,7 @@ class SecondLook {
 
   // What looks at a step of that time are worth: in pipelines a hundredth of it, less or up to
   // twice as much by what may be lost; elsewhere less, since there answers are closer to their
-  // bounds, unless few items lose much: then a quarter of what is more than usual.
+  // bounds, unless few items lose much: then a part of what is more than usual.
   double worth(double time) const {
     constexpr std::int32_t few_items = 128;  // they take no time
     const bool is_short = is_time(bound_) && !trial_.options.effort;
@@ -149,7 +149,8 @@ class SecondLook {
                         : is_annealed(problem_) ? 0.003
                                                 : 0.005;
     const bool are_few = has_few_items(problem_) && problem_.is_aligned();
-    const double unusual = are_few ? (time - 1.2 * least_possible()) / (has_grids() ? 8 : 4) : 0;
+    const double beyond = time - (has_grids() ? 1.3 : 1.2) * least_possible();
+    const double unusual = are_few ? beyond / (has_grids() ? 8 : 4) : 0;
     return std::max(share * part * time, unusual);
   }
   // What a look at a question takes about, in nanoseconds.
