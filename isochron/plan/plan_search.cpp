@@ -35,6 +35,8 @@ namespace isochron {
 
 namespace {
 
+constexpr std::int32_t very_few = 12;  // items, for which nothing is spared
+
 // The first, unless the second is predicted to end earlier.
 DraftSlots earlier_of(const Problem& problem, DraftSlots first, DraftSlots second) {
   if (predicted_time(problem, second) < predicted_time(problem, first)) return second;
@@ -114,9 +116,8 @@ Nanoseconds shared_bound(const Problem& problem, Nanoseconds low, Nanoseconds ti
   constexpr std::size_t few_sequences = 32;
   if (problem.num_bundles() == problem.num_items() && num_bundles > few_sequences) return low;
   // About a microsecond for each choice and bundle, where that is a twohundredth of the step.
-  constexpr std::size_t very_few = 12;
   const std::size_t takes = num_choices * num_bundles * 1000;
-  if (num_bundles > very_few && takes > static_cast<std::size_t>(time) / 200) return low;
+  if (problem.num_bundles() > very_few && takes > static_cast<std::size_t>(time) / 200) return low;
   return problem.has_speeds() ? low : group_choice_bound(problem, low, time);
 }
 
@@ -162,11 +163,14 @@ DraftSlots search_polished(const StepPlan& plan, const Problem& problem, Answer 
                            std::int64_t effort, Nanoseconds& bound);
 
 // All that aligned groups alone would get: any size, which begins with that, is never slower. The
-// bound is that of any size, and becomes their own where they are far from it.
+// bound is that of any size, and becomes their own where that matters.
 DraftSlots search_aligned(const StepPlan& plan, const Problem& aligned, Nanoseconds& bound,
                           std::int64_t effort) {
   StepPlan same = plan;
   same.options = aligned.options();
+  // Few items get what they would get alone.
+  const bool has_own_bound = aligned.has_speeds() || has_few_items(aligned);
+  if (has_own_bound && !aligned.has_speeds()) bound = kept_bound(aligned, slot_bound(aligned));
   if (!plan.options.effort) effort = std::min(effort, effort_of_step(aligned, bound));
   auto exact = find_exact_slots(aligned);
   if (exact) {
@@ -178,7 +182,7 @@ DraftSlots search_aligned(const StepPlan& plan, const Problem& aligned, Nanoseco
       exact ? std::move(exact->slots) : search_synced(same, aligned, Answer::whole, bound, effort),
       Answer::whole, effort, pass_bound(aligned, bound));
   // What is far from the bound of any size may be near its own.
-  if (!exact && !aligned.has_speeds() && slots_time(aligned, slots) - bound > bound / 32) {
+  if (!exact && !has_own_bound && slots_time(aligned, slots) - bound > bound / 32) {
     bound = kept_bound(aligned, slot_bound(aligned));
   }
   return second_look(same, aligned, std::move(slots), bound, effort, search_polished);
@@ -190,8 +194,10 @@ DraftSlots search_aligned(const StepPlan& plan, const Problem& aligned, Nanoseco
 bool are_slots_worth(const Problem& problem, Nanoseconds bound, Nanoseconds aligned_bound,
                      Nanoseconds known) {
   if (problem.options().effort || (has_few_items(problem) && !is_time(bound))) return true;
-  const auto saved =
-      static_cast<double>(aligned_bound - bound) + static_cast<double>(known - aligned_bound) / 20;
+  if (problem.num_items() <= very_few) return true;
+  const double part = has_few_items(problem) ? 20 : 4;
+  const double saved = static_cast<double>(aligned_bound - bound) +
+                       static_cast<double>(known - aligned_bound) / part;
   const double in_haste = 4e5 + 3e3 * problem.num_items();
   return saved > std::min(in_haste, time_of_equal_counts(problem));
 }

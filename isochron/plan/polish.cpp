@@ -60,12 +60,7 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
   // The fewer items there are, the more a change costs on the way to a better step.
   const bool are_very_few = problem.num_items() <= 8 && !is_near;
   if (!options.effort && is_time(bound)) {
-    // With equal counts groups of any size begin with aligned ones that were polished.
-    const bool is_again = !problem.is_aligned() && options.counts == Counts::equal;
-    const Nanoseconds part = answer == Answer::rough ? 2000
-                             : are_very_few          ? 200
-                             : is_again              ? 1000
-                                                     : 500;
+    const Nanoseconds part = answer == Answer::rough ? 2000 : are_very_few ? 200 : 500;
     num_trials = std::min(num_trials, trials_within(plan, bound / part, played));
   }
   const double heat = are_very_few ? 0.8 / problem.num_items() : 0.02;

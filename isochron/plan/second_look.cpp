@@ -148,7 +148,8 @@ class SecondLook {
                         : is_pipeline_          ? 0.01 * std::min(2.0, lost / usually_lost)
                         : is_annealed(problem_) ? 0.003
                                                 : 0.005;
-    const bool are_few = has_few_items(problem_) && problem_.is_aligned();
+    const bool are_few =
+        has_few_items(problem_) && (problem_.is_aligned() || is_annealed(problem_));
     const double beyond = time - (has_grids() ? 1.3 : 1.2) * least_possible();
     const double unusual = are_few ? beyond / (has_grids() ? 8 : 4) : 0;
     return std::max(share * part * time, unusual);

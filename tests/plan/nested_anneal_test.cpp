@@ -84,14 +84,16 @@ TEST(NestedAnneal, FindsNothingWhereNothingIsShorter) {
 TEST(NestedAnneal, LongStepsAreWorthManyChanges) {
   const Topology topology{.ranks = 4, .capacity = 10};
   const CostModel cost{.name = "linear", .linear_ns = 1000};
-  const auto worth = [&](Nanoseconds bound, std::optional<std::int64_t> effort) {
+  const auto worth = [&](Nanoseconds bound, std::optional<std::int64_t> effort,
+                         std::size_t num_items = 2) {
     PlanOptions options = dynamic(topology);
     options.effort = effort;
-    const Problem problem(singles({10, 10}), topology, cost, options);
+    const Problem problem(singles(std::vector<Tokens>(num_items, 10)), topology, cost, options);
     return nested_changes_worth(problem, bound, 10'000);
   };
-  EXPECT_EQ(worth(30'000'000, {}), 1000);
-  EXPECT_EQ(worth(9'000'000, {}), 0);  // 300 for two items
+  EXPECT_EQ(worth(30'000'000, {}), 750);
+  EXPECT_EQ(worth(9'000'000, {}), 0);             // 225 for two items
+  EXPECT_EQ(worth(300'000'000, {}, 25), 10'000);  // which are not annealed again
   EXPECT_EQ(worth(9'000'000, 10'000), 10'000);
   EXPECT_EQ(worth(9'000'000'000, {}), 40'000);
 }
