@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "isochron/plan/problem.h"
@@ -13,6 +14,13 @@ namespace isochron {
 // Whether the bound of a step may be a time, of which planning it may take a part: less than a
 // millisecond is counted in something else.
 [[nodiscard]] inline bool is_time(Nanoseconds bound) { return bound >= 1'000'000; }
+
+// What the time of a step counts for where planning it gets a part of that: nobody feels a
+// millisecond, a hundredth of this.
+[[nodiscard]] inline Nanoseconds time_to_plan(Nanoseconds bound) {
+  constexpr Nanoseconds least = 100'000'000;
+  return std::max(bound, least);
+}
 
 // Whether searches for equally many micro-batches on every rank try all there is.
 [[nodiscard]] bool has_few_items(const Problem& problem);

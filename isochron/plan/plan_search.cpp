@@ -66,7 +66,30 @@ Nanoseconds free_step_bound(const Problem& problem) {
   return block_bound(problem, step_bound(problem));
 }
 
-Draft search_free_step(const Problem& problem, Nanoseconds bound, std::int64_t effort) {
+// What the search for the mode of the plan finds, polished.
+DraftSlots search_polished(const StepPlan& plan, const Problem& problem, Answer answer,
+                           std::int64_t effort, Nanoseconds& bound);
+
+// All that aligned groups alone would get: any size, which begins with that, is never slower. Their
+// bound is known, or 0.
+DraftSlots aligned_answer(const StepPlan& plan, const Problem& aligned, Nanoseconds bound,
+                          std::int64_t effort) {
+  StepPlan same = plan;
+  same.options = aligned.options();
+  DraftSlots slots = search_polished(same, aligned, Answer::whole, effort, bound);
+  return second_look(same, aligned, std::move(slots), bound, effort, search_polished);
+}
+
+Draft draft_of(const Problem& problem, const DraftSlots& slots) {
+  Draft draft{.groups = {}, .time = step_time(problem, slots)};
+  for (const auto& slot : slots) {
+    draft.groups.insert(draft.groups.end(), slot.begin(), slot.end());
+  }
+  return draft;
+}
+
+Draft search_free_step(const StepPlan& plan, const Problem& problem, Answer answer,
+                       Nanoseconds bound, std::int64_t effort) {
   if (has_nested_step(problem)) {  // aligned groups nest as well
     Draft known = search_step(problem, bound, effort / 4);
     auto nested = find_nested_step(problem, known.time);
@@ -74,7 +97,6 @@ Draft search_free_step(const Problem& problem, Nanoseconds bound, std::int64_t e
   }
   const auto aligned = find_aligned(problem);
   if (!aligned) return search_nested_step(problem, bound, effort);
-  // All that aligned groups get when they are asked for: a wider choice is never slower.
   if (const auto exact = find_exact_step(*aligned)) {
     return improve_step(problem, bound, effort, exact->draft);
   }
@@ -83,7 +105,9 @@ Draft search_free_step(const Problem& problem, Nanoseconds bound, std::int64_t e
   const bool is_promising = aligned_bound > bound + (bound >> 9);
   if (is_promising) crossing = search_step(problem, bound, effort);
   if (crossing.time <= aligned_bound) return crossing;
-  Draft nested = search_nested_step(*aligned, aligned_bound, effort);
+  Draft nested = answer == Answer::whole
+                     ? draft_of(problem, aligned_answer(plan, *aligned, aligned_bound, effort))
+                     : search_nested_step(*aligned, aligned_bound, effort);
   nested.bound = 0;  // that of aligned groups
   if (is_promising) return crossing.time < nested.time ? crossing : nested;
   const std::int32_t size = problem.sizes().front();
@@ -145,25 +169,20 @@ DraftSlots with_equal_counts(const Problem& problem, DraftSlots slots, Nanosecon
 // The effort that a step of slots is worth: about a hundredth of its time, or the search takes
 // longer than the step gets shorter. Few items are annealed, which takes longer for its effort.
 std::int64_t effort_of_step(const Problem& problem, Nanoseconds bound) {
-  const bool has_choice =
-      problem.sizes().size() > 1 && problem.options().keep_groups == KeepGroups::none;
-  if (!has_choice) return std::numeric_limits<std::int64_t>::max();
-  constexpr std::int64_t least = 2000;  // less than what it takes to begin
+  if (problem.options().keep_groups != KeepGroups::none) {
+    return std::numeric_limits<std::int64_t>::max();
+  }
   // Aligned slots are soon as good as they get.
   const bool are_aligned = problem.options().sync == Sync::microbatch && problem.is_aligned();
   const Nanoseconds part = !has_few_items(problem) ? 12'000 : are_aligned ? 40'000 : 20'000;
-  return std::max(least, bound / part);
+  return time_to_plan(bound) / part;
 }
 
 DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Answer answer,
                          Nanoseconds bound, std::int64_t effort);
 
-// What the search for the mode of the plan finds, polished.
-DraftSlots search_polished(const StepPlan& plan, const Problem& problem, Answer answer,
-                           std::int64_t effort, Nanoseconds& bound);
-
-// All that aligned groups alone would get: any size, which begins with that, is never slower. The
-// bound is that of any size, and becomes their own where that matters.
+// All that aligned groups alone would get in slots. The bound is that of any size, and becomes
+// their own where that matters.
 DraftSlots search_aligned(const StepPlan& plan, const Problem& aligned, Nanoseconds& bound,
                           std::int64_t effort) {
   StepPlan same = plan;
@@ -257,22 +276,11 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Answer an
   return best;
 }
 
-// All that aligned groups alone would get in a pipeline; none where they are all there is.
-DraftSlots search_aligned_stages(const StepPlan& plan, const Problem& problem,
-                                 std::int64_t effort) {
-  const auto aligned = find_aligned(problem);
-  if (!aligned) return {};
-  StepPlan same = plan;
-  same.options = aligned->options();
-  Nanoseconds bound = 0;
-  DraftSlots slots = search_polished(same, *aligned, Answer::whole, effort, bound);
-  return second_look(same, *aligned, std::move(slots), bound, effort, search_polished);
-}
-
 DraftSlots search_stages(const StepPlan& plan, const Problem& problem, Answer answer,
                          std::int64_t effort, Nanoseconds& bound) {
   DraftSlots start;
-  if (answer == Answer::whole) start = search_aligned_stages(plan, problem, effort);
+  const auto aligned = answer == Answer::whole ? find_aligned(problem) : nullptr;
+  if (aligned) start = aligned_answer(plan, *aligned, 0, effort);
   const RankRoom room = rank_room_of(problem);
   if (bound > 0) return search_pipeline(problem, plan, room, bound, effort, std::move(start));
   bound = std::max(pipeline_bound(problem, room), side_by_side_bound(problem));
@@ -335,7 +343,7 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, Answer answer, s
     if (!options.effort && is_time(bound)) {
       effort = std::min(effort, effort_of_step(problem, bound));
     }
-    Draft found = search_free_step(problem, bound, effort);
+    Draft found = search_free_step(plan, problem, answer, bound, effort);
     bound = std::max(bound, found.bound);
     if (is_priced && found.time - bound > bound >> 8) bound = block_bound(problem, bound);
     if (exact && exact->draft.time < found.time) found = exact->draft;

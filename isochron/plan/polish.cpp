@@ -61,7 +61,7 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
   const bool are_very_few = problem.num_items() <= 8 && !is_near;
   if (!options.effort && is_time(bound)) {
     const Nanoseconds part = answer == Answer::rough ? 2000 : are_very_few ? 200 : 500;
-    num_trials = std::min(num_trials, trials_within(plan, bound / part, played));
+    num_trials = std::min(num_trials, trials_within(plan, time_to_plan(bound) / part, played));
   }
   const double heat = are_very_few ? 0.8 / problem.num_items() : 0.02;
   DraftSlots annealed = anneal(problem, slots, bound, heat, num_trials, time);

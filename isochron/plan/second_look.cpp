@@ -36,15 +36,16 @@ bool has_one_size(const DraftSlots& slots, std::int32_t size) {
   });
 }
 
-// Whether static sizes are worth a search of their own, with the whole effort. In pipelines
-// annealing gets further on few sequences; in steps with free counts, and for bundles in slots, no
-// static size is ever the faster one.
+// Whether static sizes get the search that they would get alone, so that none is ever faster;
+// groups of any size have aligned ones that asked them. Many kept prompts, and stages, are seldom
+// behind; in pipelines annealing gets further on few sequences.
 bool are_static_sizes_searched(const StepPlan& plan, const Problem& problem) {
   const PlanOptions& options = plan.options;
   if (context_mode(options.context).kind == ContextMode::Kind::fixed) return false;
   if (plan.topology.pipeline.stages > 1) return is_annealed(problem);
-  if (options.sync == Sync::microbatch) return options.keep_groups == KeepGroups::rank;
-  return options.counts == Counts::free && options.keep_groups == KeepGroups::none;
+  if (!problem.is_aligned()) return false;
+  return options.keep_groups == KeepGroups::none || options.sync == Sync::microbatch ||
+         has_few_items(problem);
 }
 
 class SecondLook {
@@ -60,11 +61,11 @@ class SecondLook {
         best_(std::move(slots)) {}
 
   DraftSlots run() {
+    if (are_static_sizes_searched(trial_, problem_)) search_static_sizes();
     // Nothing takes much longer than that.
     left_ = worth(2 * least_possible());
     if (left_ < cost_of(problem_)) return std::move(best_);
     left_ = worth(static_cast<double>(least().time));
-    if (are_static_sizes_searched(trial_, problem_)) search_static_sizes();
     if (is_far()) search_others();
     return std::move(best_);
   }
@@ -119,9 +120,11 @@ class SecondLook {
   }
 
   // All that the question gets when it is asked for.
-  DraftSlots whole_answer(const Problem& question, std::int64_t effort, Nanoseconds bound) const {
+  DraftSlots whole_answer(const Problem& question) const {
     StepPlan same = trial_;
     same.options = question.options();
+    const std::int64_t effort = same.options.effort ? effort_ : default_effort(question);
+    Nanoseconds bound = 0;
     DraftSlots slots = search_(same, question, Answer::whole, effort, bound);
     return second_look(same, question, std::move(slots), bound, effort, search_);
   }
@@ -152,7 +155,11 @@ class SecondLook {
         has_few_items(problem_) && (problem_.is_aligned() || is_annealed(problem_));
     const double beyond = time - (has_grids() ? 1.3 : 1.2) * least_possible();
     const double unusual = are_few ? beyond / (has_grids() ? 8 : 4) : 0;
-    return std::max(share * part * time, unusual);
+    return std::max(share * part * time_of_looks(time), unusual);
+  }
+  // Grids are made in haste where a step is short.
+  double time_of_looks(double time) const {
+    return has_grids() ? time : static_cast<double>(time_to_plan(static_cast<Nanoseconds>(time)));
   }
   // What a look at a question takes about, in nanoseconds.
   double cost_of(const Problem& question) const {
@@ -166,7 +173,8 @@ class SecondLook {
     const bool is_free = options.sync == Sync::step && options.counts == Counts::free;
     if (!is_free && (has_few_items(question) || !is_kept())) return time_of_equal_counts(question);
     // Few items are annealed for parts of the step (polish.cpp, nested_anneal.cpp).
-    const double annealed = is_annealed(question) && is_time(bound_) ? least_possible() / 200 : 0;
+    const double annealed =
+        is_annealed(question) && is_time(bound_) ? time_of_looks(least_possible()) / 200 : 0;
     return time_of_free_counts() + annealed;
   }
   double time_of_free_counts() const {
@@ -201,19 +209,22 @@ class SecondLook {
       if (is_searched && is_near(bound_)) continue;
       if (is_free && areas.exceed(size, time)) continue;
       const auto fixed = with_static_size(problem_, size);
-      if (fixed == nullptr || !can_afford(*fixed)) continue;
+      if (fixed == nullptr) continue;
       const Nanoseconds bound =
           is_pipeline_ ? pipeline_bound(*fixed, rank_room_of(*fixed)) : bound_of_size(*fixed, time);
       if (is_beaten(bound) || (is_searched && is_near(bound))) continue;
-      consider(whole_answer(*fixed, effort_, is_synced && !is_pipeline_ ? 0 : bound));
+      consider(whole_answer(*fixed));
     }
   }
 
   // That of a question with one size. Bundles that leave holes are found out sooner than a step is,
   // as far as `time`, which a step takes.
   static Nanoseconds bound_of_size(const Problem& fixed, Nanoseconds time) {
-    const Nanoseconds low = step_bound(fixed);
-    if (fixed.options().keep_groups != KeepGroups::rank || low >= time) return low;
+    const PlanOptions& options = fixed.options();
+    Nanoseconds low = step_bound(fixed);
+    if (options.counts == Counts::equal) low = std::max(low, equal_count_bound(fixed));
+    if (options.sync == Sync::microbatch && low < time) low = std::max(low, slot_bound(fixed));
+    if (options.keep_groups != KeepGroups::rank || low >= time) return low;
     const Nanoseconds in_blocks = block_bound(fixed, low);
     if (in_blocks >= time || !has_nested_bundles(fixed)) return in_blocks;
     return bundle_bound(fixed, in_blocks, time);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -82,7 +83,8 @@ TEST(PlanProperties, MoreEffortIsSeldomSlower) {
   comparison.expect(200, 0.05, 0.995, 1.25);
 }
 
-TEST(PlanProperties, GroupsOfAnySizeAreSeldomSlowerThanAlignedOnes) {
+// Aligned groups are groups of any size: the search begins with what they get alone.
+TEST(PlanProperties, GroupsOfAnySizeAreNeverSlowerThanAlignedOnes) {
   Comparison comparison;
   for (std::uint64_t seed = 0; seed < num_asked(200); ++seed) {
     StepQuestion question = random_step_question(seed);
@@ -98,12 +100,12 @@ TEST(PlanProperties, GroupsOfAnySizeAreSeldomSlowerThanAlignedOnes) {
     if (!has_plan(aligned)) continue;
     ASSERT_TRUE(has_plan(any)) << "seed " << seed << ": " << any.reason;
     comparison.add(seed, any, aligned);
+    EXPECT_LE(any.predicted_step_ns, aligned.predicted_step_ns)
+        << "seed " << seed << ": " << question;
   }
-  comparison.expect(100, 0.2, 0.99, 1.05);
+  comparison.expect(100, 0, 0.99, 1);
 }
 
-// Aligned groups are groups of any size: where all ranks wait for each other the search begins with
-// the best aligned slots.
 TEST(PlanProperties, SlotsOfAnySizeAreNeverSlowerThanAlignedOnes) {
   int num_pairs = 0;
   for (std::uint64_t seed = 0; seed < num_asked(1500); ++seed) {
@@ -129,7 +131,9 @@ TEST(PlanProperties, SlotsOfAnySizeAreNeverSlowerThanAlignedOnes) {
   }
 }
 
-TEST(PlanProperties, DynamicSizesAreSeldomSlowerThanStaticOnes) {
+// What each size would get alone is asked for, unless its bound shows that it is slower. Kept
+// prompts may be behind now and then.
+TEST(PlanProperties, DynamicSizesAreNeverSlowerThanStaticOnes) {
   Comparison comparison;
   for (const std::uint64_t seed : seeds_asked(150, {916})) {
     StepQuestion question = random_step_question(seed);
@@ -149,13 +153,54 @@ TEST(PlanProperties, DynamicSizesAreSeldomSlowerThanStaticOnes) {
       const StepPlan other = answer(question);
       if (!has_plan(other)) continue;
       comparison.add(seed, plan, other);
-      if (plan.options.counts == Counts::free && plan.options.keep_groups == KeepGroups::none) {
-        EXPECT_LE(plan.predicted_step_ns, other.predicted_step_ns)
-            << "seed " << seed << ", " << plan.options.context << " against: " << question;
+      EXPECT_LE(plan.predicted_step_ns, other.predicted_step_ns)
+          << "seed " << seed << ", " << plan.options.context << " against: " << question;
+    }
+  }
+  comparison.expect(200, 0, 0.8, 1);
+}
+
+// The same of steps as they are: lengths with long tails, the costs of a model on its hardware, and
+// the effort that nobody asked for, of which short steps get less.
+TEST(PlanProperties, RealStepsAreNeverSlowerForMoreChoice) {
+  int num_pairs = 0;
+  for (std::uint64_t seed = 0; seed < num_asked(12); ++seed) {
+    Random random(seed);
+    const std::int32_t ranks[] = {4, 6, 8, 12, 16};
+    const Tokens capacities[] = {2048, 8192, 16'384};
+    const Topology topology{.ranks = ranks[random.below(5)],
+                            .capacity = capacities[random.below(3)]};
+    const auto count = static_cast<std::int32_t>(random.between(2, 4 * topology.ranks));
+    Batch batch;
+    for (const Tokens length : long_tailed_lengths(count, seed)) {
+      batch.lengths.push_back(std::min(length, topology.capacity * topology.ranks * 7 / 8));
+    }
+    for (const PlanOptions& mode : {PlanOptions{}, PlanOptions{.counts = Counts::equal},
+                                    PlanOptions{.sync = Sync::microbatch}}) {
+      const auto time_of = [&](const std::string& context) -> std::optional<Nanoseconds> {
+        PlanOptions options = mode;
+        options.context = context;
+        const StepPlan plan = plan_step(batch, topology, cost_preset("qwen3-8b_h100"), options);
+        if (!has_plan(plan)) return std::nullopt;
+        return plan.predicted_step_ns;
+      };
+      const auto aligned = time_of("dynamic");
+      const auto any = time_of("dynamic:any");
+      ASSERT_TRUE(aligned && any);
+      SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << name_of(mode.sync));
+      EXPECT_LE(*any, *aligned);
+      for (std::int32_t size = 1; size <= topology.ranks; ++size) {
+        if (topology.ranks % size != 0) continue;
+        const auto fixed = time_of("static:" + std::to_string(size));
+        if (!fixed) continue;
+        ++num_pairs;
+        EXPECT_LE(*aligned, *fixed) << "static:" << size;
       }
     }
   }
-  comparison.expect(200, 0.05, 0.8, 1.05);
+  if (!is_sampled) {
+    EXPECT_GE(num_pairs, 60);
+  }
 }
 
 // Whatever answers a question that leaves less choice answers the wider one. The seeds beside the

@@ -380,7 +380,7 @@ std::int64_t nested_changes_worth(const Problem& problem, Nanoseconds bound, std
   constexpr std::int64_t least_of_an_item = 200;
   // The fewest are annealed once more when the step is polished.
   const Nanoseconds part = is_annealed(problem) ? 400 : 300;
-  const std::int64_t worth = std::min(4 * effort, bound / part / for_a_change);
+  const std::int64_t worth = std::min(4 * effort, time_to_plan(bound) / part / for_a_change);
   return worth < least_of_an_item * problem.num_items() ? 0 : worth;
 }
 
