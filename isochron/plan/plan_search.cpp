@@ -70,6 +70,10 @@ Nanoseconds free_step_bound(const Problem& problem) {
 DraftSlots search_polished(const StepPlan& plan, const Problem& problem, Answer answer,
                            std::int64_t effort, Nanoseconds& bound);
 
+// What narrower questions find where that is faster than these slots, with a bound that may rise.
+DraftSlots looked_at_again(const StepPlan& plan, const Problem& problem, DraftSlots slots,
+                           std::int64_t effort, Nanoseconds& bound);
+
 // All that aligned groups alone would get: any size, which begins with that, is never slower. Their
 // bound is known, or 0.
 DraftSlots aligned_answer(const StepPlan& plan, const Problem& aligned, Nanoseconds bound,
@@ -77,7 +81,7 @@ DraftSlots aligned_answer(const StepPlan& plan, const Problem& aligned, Nanoseco
   StepPlan same = plan;
   same.options = aligned.options();
   DraftSlots slots = search_polished(same, aligned, Answer::whole, effort, bound);
-  return second_look(same, aligned, std::move(slots), bound, effort, search_polished);
+  return looked_at_again(same, aligned, std::move(slots), effort, bound);
 }
 
 Draft draft_of(const Problem& problem, const DraftSlots& slots) {
@@ -204,7 +208,7 @@ DraftSlots search_aligned(const StepPlan& plan, const Problem& aligned, Nanoseco
   if (!exact && !has_own_bound && slots_time(aligned, slots) - bound > bound / 32) {
     bound = kept_bound(aligned, slot_bound(aligned));
   }
-  return second_look(same, aligned, std::move(slots), bound, effort, search_polished);
+  return looked_at_again(same, aligned, std::move(slots), effort, bound);
 }
 
 // Whether slots of any size may save more than it takes to search for them, beside aligned ones
@@ -350,18 +354,14 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, Answer answer, s
     return slots_of(problem, found);
   }
   if (!is_given) bound = least_equal_step(problem);
-  if (!options.effort && is_time(bound)) effort = std::min(effort, effort_of_step(problem, bound));
+  const std::int64_t part =
+      options.effort || !is_time(bound) ? effort : std::min(effort, effort_of_step(problem, bound));
   const auto aligned = answer == Answer::whole ? find_aligned(problem) : nullptr;
-  if (!aligned) return search_equal_step(problem, bound, effort);
-  // All that aligned groups alone would get: any size is never slower.
-  StepPlan same = plan;
-  same.options = aligned->options();
+  if (!aligned) return search_equal_step(problem, bound, part);
   const Nanoseconds aim = least_equal_step(*aligned);
-  DraftSlots slots = polished(same, *aligned, search_equal_step(*aligned, aim, effort),
-                              Answer::whole, effort, pass_bound(problem, aim));
-  slots = second_look(same, *aligned, std::move(slots), aim, effort, search_polished);
+  DraftSlots slots = aligned_answer(plan, *aligned, aim, effort);
   if (!are_slots_worth(problem, bound, aim, step_time(problem, slots))) return slots;
-  return earlier_of(problem, search_equal_step(problem, bound, effort), std::move(slots));
+  return earlier_of(problem, search_equal_step(problem, bound, part), std::move(slots));
 }
 
 // What the search finds, without placeholders where they are not wanted and can be avoided.
@@ -395,10 +395,8 @@ DraftSlots or_side_by_side(const Problem& problem, DraftSlots slots) {
   return earlier_of(problem, std::move(slots), std::move(apart));
 }
 
-// What the search finds, polished, and what narrower questions find where that is faster.
-DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t effort,
-                      Nanoseconds& bound) {
-  DraftSlots slots = search_polished(plan, problem, Answer::whole, effort, bound);
+DraftSlots looked_at_again(const StepPlan& plan, const Problem& problem, DraftSlots slots,
+                           std::int64_t effort, Nanoseconds& bound) {
   const bool has_stages = plan.topology.pipeline.stages > 1;
   const bool has_slots = plan.options.sync == Sync::microbatch && !has_stages;
   if (!has_stages) {
@@ -406,8 +404,15 @@ DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t
                          has_slots ? slots_time(problem, slots) : step_time(problem, slots));
   }
   if (has_slots && !plan.options.effort) effort = std::min(effort, effort_of_step(problem, bound));
-  slots = second_look(plan, problem, std::move(slots), bound, effort, search_polished);
-  if (has_stages) return slots;
+  return second_look(plan, problem, std::move(slots), bound, effort, search_polished);
+}
+
+// What the search finds, polished, and what narrower questions find where that is faster.
+DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t effort,
+                      Nanoseconds& bound) {
+  DraftSlots slots = search_polished(plan, problem, Answer::whole, effort, bound);
+  slots = looked_at_again(plan, problem, std::move(slots), effort, bound);
+  if (plan.topology.pipeline.stages > 1) return slots;
   return or_side_by_side(problem, std::move(slots));
 }
 

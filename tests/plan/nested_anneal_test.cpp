@@ -91,9 +91,10 @@ TEST(NestedAnneal, LongStepsAreWorthManyChanges) {
     const Problem problem(singles(std::vector<Tokens>(num_items, 10)), topology, cost, options);
     return nested_changes_worth(problem, bound, 10'000);
   };
-  EXPECT_EQ(worth(30'000'000, {}), 750);
-  EXPECT_EQ(worth(9'000'000, {}), 0);             // 225 for two items
+  EXPECT_EQ(worth(400'000'000, {}), 10'000);
   EXPECT_EQ(worth(300'000'000, {}, 25), 10'000);  // which are not annealed again
+  EXPECT_EQ(worth(9'000'000, {}), 2500);          // as a step of 100 ms
+  EXPECT_EQ(worth(9'000'000, {}, 20), 0);         // too few for so many
   EXPECT_EQ(worth(9'000'000, 10'000), 10'000);
   EXPECT_EQ(worth(9'000'000'000, {}), 40'000);
 }
