@@ -75,9 +75,9 @@ DraftSlots looked_at_again(const StepPlan& plan, const Problem& problem, DraftSl
                            std::int64_t effort, Nanoseconds& bound);
 
 // All that aligned groups alone would get: any size, which begins with that, is never slower. Their
-// bound is known, or 0.
-DraftSlots aligned_answer(const StepPlan& plan, const Problem& aligned, Nanoseconds bound,
-                          std::int64_t effort) {
+// bound is known, or 0, and may rise.
+DraftSlots aligned_answer(const StepPlan& plan, const Problem& aligned, std::int64_t effort,
+                          Nanoseconds& bound) {
   StepPlan same = plan;
   same.options = aligned.options();
   DraftSlots slots = search_polished(same, aligned, Answer::whole, effort, bound);
@@ -104,13 +104,13 @@ Draft search_free_step(const StepPlan& plan, const Problem& problem, Answer answ
   if (const auto exact = find_exact_step(*aligned)) {
     return improve_step(problem, bound, effort, exact->draft);
   }
-  const Nanoseconds aligned_bound = free_step_bound(*aligned);
+  Nanoseconds aligned_bound = free_step_bound(*aligned);
   Draft crossing{.groups = {}, .time = std::numeric_limits<Nanoseconds>::max()};
   const bool is_promising = aligned_bound > bound + (bound >> 9);
   if (is_promising) crossing = search_step(problem, bound, effort);
   if (crossing.time <= aligned_bound) return crossing;
   Draft nested = answer == Answer::whole
-                     ? draft_of(problem, aligned_answer(plan, *aligned, aligned_bound, effort))
+                     ? draft_of(problem, aligned_answer(plan, *aligned, effort, aligned_bound))
                      : search_nested_step(*aligned, aligned_bound, effort);
   nested.bound = 0;  // that of aligned groups
   if (is_promising) return crossing.time < nested.time ? crossing : nested;
@@ -182,35 +182,6 @@ std::int64_t effort_of_step(const Problem& problem, Nanoseconds bound) {
   return time_to_plan(bound) / part;
 }
 
-DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Answer answer,
-                         Nanoseconds bound, std::int64_t effort);
-
-// All that aligned groups alone would get in slots. The bound is that of any size, and becomes
-// their own where that matters.
-DraftSlots search_aligned(const StepPlan& plan, const Problem& aligned, Nanoseconds& bound,
-                          std::int64_t effort) {
-  StepPlan same = plan;
-  same.options = aligned.options();
-  // Few items get what they would get alone.
-  const bool has_own_bound = aligned.has_speeds() || has_few_items(aligned);
-  if (has_own_bound && !aligned.has_speeds()) bound = kept_bound(aligned, slot_bound(aligned));
-  if (!plan.options.effort) effort = std::min(effort, effort_of_step(aligned, bound));
-  auto exact = find_exact_slots(aligned);
-  if (exact) {
-    equalize(aligned, 1, exact->slots);
-    bound = exact->time;
-  }
-  DraftSlots slots = polished(
-      same, aligned,
-      exact ? std::move(exact->slots) : search_synced(same, aligned, Answer::whole, bound, effort),
-      Answer::whole, effort, pass_bound(aligned, bound));
-  // What is far from the bound of any size may be near its own.
-  if (!exact && !has_own_bound && slots_time(aligned, slots) - bound > bound / 32) {
-    bound = kept_bound(aligned, slot_bound(aligned));
-  }
-  return looked_at_again(same, aligned, std::move(slots), effort, bound);
-}
-
 // Whether slots of any size may save more than it takes to search for them, beside aligned ones
 // that are known and have a bound of their own: what that is above the bound of all, and a part of
 // what they miss it by, which other sizes of few items miss as well.
@@ -229,6 +200,8 @@ bool are_slots_worth(const Problem& problem, Nanoseconds bound, Nanoseconds alig
 DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Answer answer,
                          Nanoseconds bound, std::int64_t effort) {
   const bool is_kept = problem.options().keep_groups == KeepGroups::rank;
+  const std::int64_t whole_effort = effort;
+  if (!plan.options.effort) effort = std::min(effort, effort_of_step(problem, bound));
   DraftSlots best;
   Nanoseconds least = std::numeric_limits<Nanoseconds>::max();  // of training
   Nanoseconds least_predicted = std::numeric_limits<Nanoseconds>::max();
@@ -251,9 +224,8 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Answer an
     best = std::move(slots);
   };
   const auto aligned = answer == Answer::whole ? find_aligned(problem) : nullptr;
-  // With slow ranks the search aims at its bound.
-  Nanoseconds aligned_bound = aligned && problem.has_speeds() ? slot_bound(*aligned) : bound;
-  if (aligned) consider(search_aligned(plan, *aligned, aligned_bound, effort));
+  Nanoseconds aligned_bound = 0;
+  if (aligned) consider(aligned_answer(plan, *aligned, whole_effort, aligned_bound));
   if (is_kept || problem.has_speeds()) {
     consider(search_kept_slots(problem, bound, effort));  // every rank has its own pace, or its own
   }
@@ -269,7 +241,7 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Answer an
     if (coarser && equal_count_bound(*coarser) < least) {
       StepPlan same = plan;
       same.options = coarser->options();
-      DraftSlots slots = search_synced(same, *coarser, answer, bound, effort);
+      DraftSlots slots = search_synced(same, *coarser, answer, bound, whole_effort);
       // What idles there may have work for smaller groups.
       for (auto& slot : slots) {
         std::erase_if(slot, [](const DraftGroup& group) { return group.items.empty(); });
@@ -284,7 +256,8 @@ DraftSlots search_stages(const StepPlan& plan, const Problem& problem, Answer an
                          std::int64_t effort, Nanoseconds& bound) {
   DraftSlots start;
   const auto aligned = answer == Answer::whole ? find_aligned(problem) : nullptr;
-  if (aligned) start = aligned_answer(plan, *aligned, 0, effort);
+  Nanoseconds aligned_bound = 0;
+  if (aligned) start = aligned_answer(plan, *aligned, effort, aligned_bound);
   const RankRoom room = rank_room_of(problem);
   if (bound > 0) return search_pipeline(problem, plan, room, bound, effort, std::move(start));
   bound = std::max(pipeline_bound(problem, room), side_by_side_bound(problem));
@@ -325,13 +298,12 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, Answer answer, s
       // The best of training may be a nanosecond behind in a forward pass, which rounds.
       const auto aligned = options.pass == Pass::forward ? find_aligned(problem) : nullptr;
       if (!aligned) return exact->slots;
-      Nanoseconds aim = kept_bound(*aligned, slot_bound(*aligned));
-      DraftSlots slots = search_aligned(plan, *aligned, aim, effort);
+      Nanoseconds aligned_bound = 0;
+      DraftSlots slots = aligned_answer(plan, *aligned, effort, aligned_bound);
       equalize(problem, 1, slots);
       return earlier_of(problem, std::move(exact->slots), std::move(slots));
     }
     if (!is_given) bound = kept_bound(problem, slot_bound(problem));
-    if (!options.effort) effort = std::min(effort, effort_of_step(problem, bound));
     return search_synced(plan, problem, answer, bound, effort);
   }
   if (options.counts == Counts::free) {
@@ -358,9 +330,9 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, Answer answer, s
       options.effort || !is_time(bound) ? effort : std::min(effort, effort_of_step(problem, bound));
   const auto aligned = answer == Answer::whole ? find_aligned(problem) : nullptr;
   if (!aligned) return search_equal_step(problem, bound, part);
-  const Nanoseconds aim = least_equal_step(*aligned);
-  DraftSlots slots = aligned_answer(plan, *aligned, aim, effort);
-  if (!are_slots_worth(problem, bound, aim, step_time(problem, slots))) return slots;
+  Nanoseconds aligned_bound = 0;
+  DraftSlots slots = aligned_answer(plan, *aligned, effort, aligned_bound);
+  if (!are_slots_worth(problem, bound, aligned_bound, step_time(problem, slots))) return slots;
   return earlier_of(problem, search_equal_step(problem, bound, part), std::move(slots));
 }
 
