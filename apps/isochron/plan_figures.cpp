@@ -35,11 +35,14 @@ PlanFigures figures_of(const StepPlan& plan) {
       }
       ++figures.groups_of_size[group.ranks.size];
       figures.room_tokens += plan.topology.capacity * group.ranks.size;
+      Tokens padded = 0;
       for (const SequenceId id : group.sequences) {
         if (id.index() < plan.batch.lengths.size()) figures.real_tokens += lengths[id.index()];
-        figures.padded_tokens +=
+        padded +=
             padded_length(lengths[id.index()], group.ranks.size, plan.options.tensor_parallel);
       }
+      figures.padded_tokens += padded;
+      figures.largest_microbatch = std::max(figures.largest_microbatch, padded / group.ranks.size);
     }
   }
   figures.peak_activation_bytes =

@@ -17,6 +17,7 @@ struct PlanFigures {
   Tokens real_tokens = 0;                  // of sequences that run, without padding rows
   Tokens padded_tokens = 0;                // what they and the padding rows take
   Tokens room_tokens = 0;                  // capacity of all groups with sequences
+  Tokens largest_microbatch = 0;           // padded tokens on each of its ranks
   std::int64_t peak_activation_bytes = 0;  // of the fullest rank
   std::vector<Nanoseconds> busy_of_rank;   // on all stages
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "isochron/check/check.h"
+#include "isochron/cost/cost_model.h"
 #include "isochron/plan/plan.h"
 #include "tests/support/num_instances.h"
 #include "tests/support/print_question.h"
@@ -40,6 +41,21 @@ std::optional<std::string> find_fault(const StepQuestion& question, StepPlan& pl
     return "the plan beats its bound";
   }
   return find_violation(document, &question.batch);
+}
+
+// With the effort that nobody asked for, of which short steps get less, and costs of a real model:
+// what drawn efforts and costs do not reach.
+TEST(RandomPlans, PassTheCheckerAsTheyAreAskedForByDefault) {
+  for (std::uint64_t seed = 0; seed < num_asked(400); ++seed) {
+    StepQuestion question = random_step_question(seed);
+    question.options.effort.reset();
+    if (seed % 2 == 0)
+      question.cost = cost_preset(seed % 4 == 0 ? "qwen3-8b_h100" : "llama-3-8b_h200");
+    if (seed % 5 == 0) question.options.context = "dynamic:powers";
+    StepPlan plan;
+    const auto fault = find_fault(question, plan);
+    EXPECT_FALSE(fault) << "seed " << seed << ": " << fault.value_or("") << "\n" << question;
+  }
 }
 
 TEST(RandomPlans, PassTheChecker) {
