@@ -202,9 +202,8 @@ std::string plan_table(const std::vector<Column>& columns, Nanoseconds lower_bou
     add_row("placeholders",
             [](Plan, Figures figures) { return grouped_digits(figures.num_placeholders); });
   }
-  add_row("largest micro-batch", [](Plan, Figures figures) {
-    return fmt::format("{} tokens", grouped_digits(figures.largest_microbatch));
-  });
+  add_row("most tokens on a rank",
+          [](Plan, Figures figures) { return grouped_digits(figures.largest_microbatch); });
   add_row("token fill", [](Plan, Figures figures) {
     return fmt::format("{:.1f} %", 100 * figures.token_fill());
   });

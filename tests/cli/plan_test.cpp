@@ -217,7 +217,7 @@ TEST(PlanVerb, ShowsTheBatchDealtInOrderBesideThePlan) {
   for (const char* row :
        {"8 ranks, capacity 16,384, cost qwen3-8b_h100", "dealt in order      planned", "\ncontext ",
         "\nstep time ", "\nlower bound ", "\ngap to bound ", "\nimbalance ", "\nslots ",
-        "\ngroups of ", "\nlargest micro-batch ", "\ntoken fill ", "\npadding tokens ",
+        "\ngroups of ", "\nmost tokens on a rank ", "\ntoken fill ", "\npadding tokens ",
         "\npeak activation memory ", "\nstatus ", "\n   7  #"}) {
     EXPECT_THAT(finished.out, HasSubstr(row));
   }

@@ -59,7 +59,7 @@ TEST(FewSequences, EveryOtherPlanIsTheBest) {
          {PlanOptions{.context = "dynamic"},
           PlanOptions{.context = "dynamic", .sync = Sync::microbatch},
           PlanOptions{.context = "dynamic:any", .sync = Sync::microbatch}}) {
-      EXPECT_EQ(ratios_of(source, 4, options).max, 1) << source.name;
+      EXPECT_EQ(ratios_of(source, 12, options).max, 1) << source.name;
     }
   }
 }
