@@ -8,12 +8,16 @@
 // With a barrier after every slot, a slot on r ranks takes
 //   F(S, r) = min over B, c of max(time(B, c), F(S - B, r - c)),
 // one micro-batch B on c ranks beside the rest, and a step is a partition of all items into slots.
+// Where places differ these are the first r ranks, and B runs on the last c of them.
 
 #include "isochron/plan/exact.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <utility>
 
 #include "isochron/plan/draft_slots.h"
 #include "isochron/plan/set_costs.h"
@@ -185,20 +189,30 @@ std::optional<ExactStep> find_exact_step(const Problem& problem) {
   return step;
 }
 
-std::optional<SlotDraft> find_exact_slots(const Problem& problem) {
-  constexpr std::int32_t max_slot_ranks = 16;
+namespace {
+
+constexpr std::int32_t max_slot_ranks = 16;
+
+// What each set of items takes in one slot at least, and the groups that run it so.
+struct OneSlot {
+  std::vector<Nanoseconds> times;
+  std::function<std::vector<DraftGroup>(Set)> groups;
+};
+
+// Whether groups cost the same wherever they are, and fit side by side as soon as their sizes add
+// up.
+bool are_places_alike(const Problem& problem) {
   const auto sizes = problem.sizes();
-  bool is_packed = true;  // groups fit side by side as soon as their sizes add up
-  if (problem.is_aligned()) {
-    for (std::size_t i = 1; i < sizes.size(); ++i) {
-      is_packed = is_packed && sizes[i] % sizes[i - 1] == 0;
-    }
-    is_packed = is_packed && problem.num_ranks() % sizes.back() == 0;
+  if (!has_one_price(problem, sizes)) return false;
+  if (!problem.is_aligned()) return true;
+  for (std::size_t i = 1; i < sizes.size(); ++i) {
+    if (sizes[i] % sizes[i - 1] != 0) return false;
   }
-  if (!is_small(problem) || !is_plain(problem) || problem.num_ranks() > max_slot_ranks ||
-      !is_packed) {
-    return std::nullopt;
-  }
+  return problem.num_ranks() % sizes.back() == 0;
+}
+
+OneSlot slot_of_sizes(const Problem& problem) {
+  const auto sizes = problem.sizes();
   const Set all = (Set{1} << problem.num_items()) - 1;
   std::vector<SetCosts> costs;
   for (const std::int32_t size : sizes) {
@@ -207,7 +221,7 @@ std::optional<SlotDraft> find_exact_slots(const Problem& problem) {
   struct Choice {
     Nanoseconds time = never;
     Set bin = 0;
-    std::int32_t place = 0;  // of its size
+    std::int32_t size = 0;
   };
   const auto ranks = static_cast<std::size_t>(problem.num_ranks());
   std::vector<std::vector<Choice>> slot(ranks + 1, std::vector<Choice>(all + 1));
@@ -226,15 +240,119 @@ std::optional<SlotDraft> find_exact_slots(const Problem& problem) {
           const Nanoseconds own = costs[p].one[bin];
           if (own < best.time) {
             const Nanoseconds time = std::max(own, slot[left][set ^ bin].time);
-            if (time < best.time) {
-              best = {.time = time, .bin = bin, .place = static_cast<std::int32_t>(p)};
-            }
+            if (time < best.time) best = {.time = time, .bin = bin, .size = sizes[p]};
           }
           if (with == 0) break;
         }
       }
     }
   }
+  OneSlot result;
+  for (const Choice& choice : slot[ranks]) result.times.push_back(choice.time);
+  result.groups = [slot = std::move(slot)](Set set) {
+    std::vector<DraftGroup> groups;
+    for (std::size_t r = slot.size() - 1; set != 0;) {
+      const Choice& choice = slot[r][set];
+      groups.push_back({.ranks = {.first = 0, .size = choice.size}, .items = items_of(choice.bin)});
+      set ^= choice.bin;
+      r -= static_cast<std::size_t>(choice.size);
+    }
+    // Widest first, so that aligned groups follow each other.
+    std::stable_sort(groups.begin(), groups.end(), [](const DraftGroup& a, const DraftGroup& b) {
+      return a.ranks.size > b.ranks.size;
+    });
+    std::int64_t first = 0;
+    for (DraftGroup& group : groups) {
+      group.ranks.first = first;
+      first += group.ranks.size;
+    }
+    return groups;
+  };
+  return result;
+}
+
+std::vector<RankRange> admitted_ranges(const Problem& problem) {
+  std::vector<RankRange> ranges;
+  for (const std::int32_t size : problem.sizes()) {
+    for (std::int32_t first = 0; first + size <= problem.num_ranks();
+         first += problem.first_step(size)) {
+      const RankRange ranks{.first = first, .size = size};
+      if (problem.price_of(ranks) >= 0) ranges.push_back(ranks);
+    }
+  }
+  return ranges;
+}
+
+// From the first rank to the last: the last one of those so far idles, or ends a group.
+OneSlot slot_of_places(const Problem& problem, const std::vector<RankRange>& ranges) {
+  const Set all = (Set{1} << problem.num_items()) - 1;
+  struct Choice {
+    Nanoseconds time = never;
+    Set bin = 0;            // of the group that ends with the rank
+    std::int64_t size = 1;  // of that group; 1 if the rank idles
+  };
+  const auto ranks = static_cast<std::size_t>(problem.num_ranks());
+  std::vector<std::vector<Choice>> slot(ranks + 1, std::vector<Choice>(all + 1));
+  slot[0][0].time = 0;
+  std::map<PriceId, std::vector<Nanoseconds>> known;  // where one exchange is all there is
+  for (std::size_t r = 1; r <= ranks; ++r) {
+    for (Set set = 0; set <= all; ++set) slot[r][set].time = slot[r - 1][set].time;
+    for (const RankRange& range : ranges) {
+      if (static_cast<std::size_t>(range.first + range.size) != r) continue;
+      const PriceId price = problem.price_of(range);
+      std::vector<Nanoseconds>& costs = known[price];
+      if (costs.empty() || !problem.order().has_one_exchange) costs = set_costs(problem, range).one;
+      const auto& before = slot[static_cast<std::size_t>(range.first)];
+      for (Set bin = 1; bin <= all; ++bin) {
+        if (costs[bin] >= never) continue;
+        const Set others = all ^ bin;
+        for (Set rest = others;; rest = (rest - 1) & others) {
+          const Nanoseconds time = std::max(costs[bin], before[rest].time);
+          Choice& best = slot[r][rest | bin];
+          if (time < best.time) best = {.time = time, .bin = bin, .size = range.size};
+          if (rest == 0) break;
+        }
+      }
+    }
+  }
+  OneSlot result;
+  for (const Choice& choice : slot[ranks]) result.times.push_back(choice.time);
+  result.groups = [slot = std::move(slot)](Set set) {
+    std::vector<DraftGroup> groups;
+    for (std::size_t r = slot.size() - 1; set != 0;) {
+      const Choice& choice = slot[r][set];
+      r -= static_cast<std::size_t>(choice.size);
+      if (choice.bin == 0) continue;
+      groups.push_back({.ranks = {.first = static_cast<std::int64_t>(r), .size = choice.size},
+                        .items = items_of(choice.bin)});
+      set ^= choice.bin;
+    }
+    std::reverse(groups.begin(), groups.end());
+    return groups;
+  };
+  return result;
+}
+
+std::optional<OneSlot> find_one_slot(const Problem& problem) {
+  const bool is_few = problem.num_items() <= max_items && is_plain(problem) &&
+                      !problem.has_speeds() && problem.num_ranks() <= max_slot_ranks;
+  if (!is_few) return std::nullopt;
+  if (are_places_alike(problem)) return slot_of_sizes(problem);
+  // 3^n for each range of ranks, about a nanosecond each.
+  constexpr std::size_t max_work = 2'500'000;
+  const std::vector<RankRange> ranges = admitted_ranges(problem);
+  std::size_t work = ranges.size();
+  for (ItemId item = 0; item < problem.num_items(); ++item) work *= 3;
+  if (work > max_work) return std::nullopt;
+  return slot_of_places(problem, ranges);
+}
+
+}  // namespace
+
+std::optional<SlotDraft> find_exact_slots(const Problem& problem) {
+  const auto slot = find_one_slot(problem);
+  if (!slot) return std::nullopt;
+  const Set all = (Set{1} << problem.num_items()) - 1;
   std::vector<Nanoseconds> total(all + 1, never);
   std::vector<Set> last(all + 1, 0);
   total[0] = 0;
@@ -243,7 +361,7 @@ std::optional<SlotDraft> find_exact_slots(const Problem& problem) {
     const Set low = set ^ rest;
     for (Set with = rest;; with = (with - 1) & rest) {
       const Set part = low | with;
-      const Nanoseconds time = std::min(never, slot[ranks][part].time + total[set ^ part]);
+      const Nanoseconds time = std::min(never, slot->times[part] + total[set ^ part]);
       if (time < total[set]) {
         total[set] = time;
         last[set] = part;
@@ -254,26 +372,7 @@ std::optional<SlotDraft> find_exact_slots(const Problem& problem) {
   if (total[all] >= never) return std::nullopt;
   SlotDraft draft;
   draft.time = total[all];
-  for (Set set = all; set != 0; set ^= last[set]) {
-    // Widest first, so that aligned groups follow each other.
-    std::vector<DraftGroup>& groups = draft.slots.emplace_back();
-    Set rest = last[set];
-    for (std::size_t r = ranks; rest != 0;) {
-      const Choice& choice = slot[r][rest];
-      const std::int32_t size = sizes[static_cast<std::size_t>(choice.place)];
-      groups.push_back({.ranks = {.first = 0, .size = size}, .items = items_of(choice.bin)});
-      rest ^= choice.bin;
-      r -= static_cast<std::size_t>(size);
-    }
-    std::stable_sort(groups.begin(), groups.end(), [](const DraftGroup& a, const DraftGroup& b) {
-      return a.ranks.size > b.ranks.size;
-    });
-    std::int64_t first = 0;
-    for (DraftGroup& group : groups) {
-      group.ranks.first = first;
-      first += group.ranks.size;
-    }
-  }
+  for (Set set = all; set != 0; set ^= last[set]) draft.slots.push_back(slot->groups(last[set]));
   return draft;
 }
 
