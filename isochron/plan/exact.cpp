@@ -211,7 +211,7 @@ bool are_places_alike(const Problem& problem) {
   return problem.num_ranks() % sizes.back() == 0;
 }
 
-OneSlot slot_of_sizes(const Problem& problem) {
+OneSlot slot_of_sizes(const Problem& problem, SlotRanks used) {
   const auto sizes = problem.sizes();
   const Set all = (Set{1} << problem.num_items()) - 1;
   std::vector<SetCosts> costs;
@@ -226,7 +226,7 @@ OneSlot slot_of_sizes(const Problem& problem) {
   const auto ranks = static_cast<std::size_t>(problem.num_ranks());
   std::vector<std::vector<Choice>> slot(ranks + 1, std::vector<Choice>(all + 1));
   for (std::size_t r = 0; r <= ranks; ++r) {
-    slot[r][0].time = 0;
+    if (r == 0 || used == SlotRanks::some) slot[r][0].time = 0;
     for (Set set = 1; set <= all; ++set) {
       // What a bin leaves is without the lowest item of all.
       if ((set & 1) != 0 && r < ranks) continue;
@@ -284,7 +284,8 @@ std::vector<RankRange> admitted_ranges(const Problem& problem) {
 }
 
 // From the first rank to the last: the last one of those so far idles, or ends a group.
-OneSlot slot_of_places(const Problem& problem, const std::vector<RankRange>& ranges) {
+OneSlot slot_of_places(const Problem& problem, const std::vector<RankRange>& ranges,
+                       SlotRanks used) {
   const Set all = (Set{1} << problem.num_items()) - 1;
   struct Choice {
     Nanoseconds time = never;
@@ -296,7 +297,9 @@ OneSlot slot_of_places(const Problem& problem, const std::vector<RankRange>& ran
   slot[0][0].time = 0;
   std::map<PriceId, std::vector<Nanoseconds>> known;  // where one exchange is all there is
   for (std::size_t r = 1; r <= ranks; ++r) {
-    for (Set set = 0; set <= all; ++set) slot[r][set].time = slot[r - 1][set].time;
+    if (used == SlotRanks::some) {
+      for (Set set = 0; set <= all; ++set) slot[r][set].time = slot[r - 1][set].time;
+    }
     for (const RankRange& range : ranges) {
       if (static_cast<std::size_t>(range.first + range.size) != r) continue;
       const PriceId price = problem.price_of(range);
@@ -333,24 +336,24 @@ OneSlot slot_of_places(const Problem& problem, const std::vector<RankRange>& ran
   return result;
 }
 
-std::optional<OneSlot> find_one_slot(const Problem& problem) {
+std::optional<OneSlot> find_one_slot(const Problem& problem, SlotRanks used) {
   const bool is_few = problem.num_items() <= max_items && is_plain(problem) &&
                       !problem.has_speeds() && problem.num_ranks() <= max_slot_ranks;
   if (!is_few) return std::nullopt;
-  if (are_places_alike(problem)) return slot_of_sizes(problem);
+  if (are_places_alike(problem)) return slot_of_sizes(problem, used);
   // 3^n for each range of ranks, about a nanosecond each.
   constexpr std::size_t max_work = 2'500'000;
   const std::vector<RankRange> ranges = admitted_ranges(problem);
   std::size_t work = ranges.size();
   for (ItemId item = 0; item < problem.num_items(); ++item) work *= 3;
   if (work > max_work) return std::nullopt;
-  return slot_of_places(problem, ranges);
+  return slot_of_places(problem, ranges, used);
 }
 
 }  // namespace
 
-std::optional<SlotDraft> find_exact_slots(const Problem& problem) {
-  const auto slot = find_one_slot(problem);
+std::optional<SlotDraft> find_exact_slots(const Problem& problem, SlotRanks used) {
+  const auto slot = find_one_slot(problem, used);
   if (!slot) return std::nullopt;
   const Set all = (Set{1} << problem.num_items()) - 1;
   std::vector<Nanoseconds> total(all + 1, never);

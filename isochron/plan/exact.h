@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "isochron/plan/draft.h"
@@ -21,8 +22,10 @@ struct ExactStep {
 };
 [[nodiscard]] std::optional<ExactStep> find_exact_step(const Problem& problem);
 
-// The best step in which all ranks wait after every slot; ranks may stay empty in a slot.
-// 3^n for each pair of a size and a number of ranks, or a place.
-[[nodiscard]] std::optional<SlotDraft> find_exact_slots(const Problem& problem);
+// The best step in which all ranks wait after every slot, of those that use all ranks of each, or
+// of all. 3^n for each pair of a size and a number of ranks, or a place.
+enum class SlotRanks : std::uint8_t { some, all };
+[[nodiscard]] std::optional<SlotDraft> find_exact_slots(const Problem& problem,
+                                                        SlotRanks used = SlotRanks::some);
 
 }  // namespace isochron

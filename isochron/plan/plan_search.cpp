@@ -295,6 +295,13 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, Answer answer, s
     if (auto exact = find_exact_slots(problem)) {
       bound = exact->time;
       equalize(problem, 1, exact->slots);
+      // What idles there got something to run, which may take longer than slots that need no more.
+      if (slots_time(problem, exact->slots) > bound) {
+        auto full = find_exact_slots(problem, SlotRanks::all);
+        if (full) {
+          exact->slots = earlier_of(problem, std::move(exact->slots), std::move(full->slots));
+        }
+      }
       // The best of training may be a nanosecond behind in a forward pass, which rounds.
       const auto aligned = options.pass == Pass::forward ? find_aligned(problem) : nullptr;
       if (!aligned) return exact->slots;
