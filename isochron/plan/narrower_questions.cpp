@@ -9,24 +9,6 @@ namespace isochron {
 
 namespace {
 
-bool holds_every_bundle(const Problem& problem) {
-  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
-    if (problem.smallest_place(bundle) == problem.sizes().size()) return false;
-  }
-  return true;
-}
-
-// Powers of two alone: they nest, whatever else divides the ranks.
-std::unique_ptr<Problem> with_powers(const Problem& problem) {
-  PlanOptions options = problem.options();
-  options.context = "dynamic:powers";
-  auto powers = with_options(problem, options);
-  const auto sizes = powers->sizes();
-  const auto all = problem.sizes();
-  return std::equal(sizes.begin(), sizes.end(), all.begin(), all.end()) ? nullptr
-                                                                        : std::move(powers);
-}
-
 // Every bundle in one micro-batch.
 NarrowerQuestion with_whole_bundles(const Problem& problem) {
   NarrowerQuestion question;
@@ -157,7 +139,7 @@ std::vector<NarrowerQuestion> narrower_questions(const Problem& problem) {
   if (is_sparse || !has_stages) add({.problem = with_other_sync(problem)});
   if (!is_fixed) {
     for (auto& question : with_nodes(problem)) add({.problem = std::move(question)});
-    if (is_sparse || !has_stages) add({.problem = with_powers(problem)});
+    if (is_sparse && has_stages) add({.problem = find_powers(problem)});
   }
   if (asks_training) add_single_sequences();  // seldom ahead of what training finds
   return questions;

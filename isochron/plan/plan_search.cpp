@@ -66,6 +66,18 @@ Nanoseconds free_step_bound(const Problem& problem) {
   return block_bound(problem, step_bound(problem));
 }
 
+// The effort that a step of slots is worth: about a hundredth of its time, or the search takes
+// longer than the step gets shorter. Few items are annealed, which takes longer for its effort.
+std::int64_t effort_of_step(const Problem& problem, Nanoseconds bound) {
+  if (problem.options().keep_groups != KeepGroups::none) {
+    return std::numeric_limits<std::int64_t>::max();
+  }
+  // Aligned slots are soon as good as they get.
+  const bool are_aligned = problem.options().sync == Sync::microbatch && problem.is_aligned();
+  const Nanoseconds part = !has_few_items(problem) ? 12'000 : are_aligned ? 40'000 : 20'000;
+  return time_to_plan(bound) / part;
+}
+
 // What the search for the mode of the plan finds, polished.
 DraftSlots search_polished(const StepPlan& plan, const Problem& problem, Answer answer,
                            std::int64_t effort, Nanoseconds& bound);
@@ -93,7 +105,10 @@ Draft draft_of(const Problem& problem, const DraftSlots& slots) {
 }
 
 Draft search_free_step(const StepPlan& plan, const Problem& problem, Answer answer,
-                       Nanoseconds bound, std::int64_t effort) {
+                       Nanoseconds bound, std::int64_t whole_effort) {
+  const bool is_limited = !plan.options.effort && is_time(bound);
+  const std::int64_t effort =
+      is_limited ? std::min(whole_effort, effort_of_step(problem, bound)) : whole_effort;
   if (has_nested_step(problem)) {  // aligned groups nest as well
     Draft known = search_step(problem, bound, effort / 4);
     auto nested = find_nested_step(problem, known.time);
@@ -109,9 +124,10 @@ Draft search_free_step(const StepPlan& plan, const Problem& problem, Answer answ
   const bool is_promising = aligned_bound > bound + (bound >> 9);
   if (is_promising) crossing = search_step(problem, bound, effort);
   if (crossing.time <= aligned_bound) return crossing;
-  Draft nested = answer == Answer::whole
-                     ? draft_of(problem, aligned_answer(plan, *aligned, effort, aligned_bound))
-                     : search_nested_step(*aligned, aligned_bound, effort);
+  Draft nested =
+      answer == Answer::whole
+          ? draft_of(problem, aligned_answer(plan, *aligned, whole_effort, aligned_bound))
+          : search_nested_step(*aligned, aligned_bound, effort);
   nested.bound = 0;  // that of aligned groups
   if (is_promising) return crossing.time < nested.time ? crossing : nested;
   const std::int32_t size = problem.sizes().front();
@@ -168,18 +184,6 @@ DraftSlots with_equal_counts(const Problem& problem, DraftSlots slots, Nanosecon
   DraftSlots other = search_slots(*with_single_sequences(problem), bound, effort).slots;
   equalize(problem, 1, other);
   return slots_time(problem, other) < after ? other : slots;
-}
-
-// The effort that a step of slots is worth: about a hundredth of its time, or the search takes
-// longer than the step gets shorter. Few items are annealed, which takes longer for its effort.
-std::int64_t effort_of_step(const Problem& problem, Nanoseconds bound) {
-  if (problem.options().keep_groups != KeepGroups::none) {
-    return std::numeric_limits<std::int64_t>::max();
-  }
-  // Aligned slots are soon as good as they get.
-  const bool are_aligned = problem.options().sync == Sync::microbatch && problem.is_aligned();
-  const Nanoseconds part = !has_few_items(problem) ? 12'000 : are_aligned ? 40'000 : 20'000;
-  return time_to_plan(bound) / part;
 }
 
 // Whether slots of any size may save more than it takes to search for them, beside aligned ones
@@ -323,9 +327,6 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, Answer answer, s
     const bool is_priced = !exact && has_priced_bundles(problem);
     if (!is_given) bound = exact || is_priced ? step_bound(problem) : free_step_bound(problem);
     if (exact) bound = std::max(bound, exact->bound);
-    if (!options.effort && is_time(bound)) {
-      effort = std::min(effort, effort_of_step(problem, bound));
-    }
     Draft found = search_free_step(plan, problem, answer, bound, effort);
     bound = std::max(bound, found.bound);
     if (is_priced && found.time - bound > bound >> 8) bound = block_bound(problem, bound);
@@ -404,9 +405,29 @@ bool has_single_prompts(const Problem& problem) {
   return true;
 }
 
+// Whether some item takes no time at all: such costs tell nothing apart, and nothing is a part of
+// them.
+bool has_free_items(const Problem& problem) {
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    const std::int32_t size = problem.sizes()[problem.smallest_place(bundle)];
+    for (const ItemId item : problem.items_of(bundle)) {
+      if (problem.least_item_cost(size, item) + problem.least_fixed(size) == 0) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 FoundSlots search_plan(const StepPlan& plan, const Problem& problem, std::int64_t effort) {
+  if (has_free_items(problem)) {
+    // Every token takes a nanosecond more, on whichever ranks; the best is near the best, if not
+    // it.
+    StepPlan same = plan;
+    same.cost.linear_ns += problem.num_ranks();
+    const auto priced = with_same_work(problem, problem.topology(), same.cost, plan.options);
+    return {.slots = search_plan(same, *priced, effort).slots, .bound = 0};
+  }
   if (plan.options.keep_groups != KeepGroups::none && has_single_prompts(problem)) {
     // Nothing to keep together: searches without that rule look at more.
     StepPlan same = plan;

@@ -19,6 +19,23 @@ std::unique_ptr<Problem> with_options(const Problem& problem, const PlanOptions&
   return with_same_work(problem, problem.topology(), problem.model(), options);
 }
 
+bool holds_every_bundle(const Problem& problem) {
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    if (problem.smallest_place(bundle) == problem.sizes().size()) return false;
+  }
+  return true;
+}
+
+std::unique_ptr<Problem> find_powers(const Problem& problem) {
+  PlanOptions options = problem.options();
+  options.context = "dynamic:powers";
+  auto powers = with_options(problem, options);
+  const auto sizes = powers->sizes();
+  const auto all = problem.sizes();
+  const bool are_all = std::equal(sizes.begin(), sizes.end(), all.begin(), all.end());
+  return are_all || sizes.empty() || !holds_every_bundle(*powers) ? nullptr : std::move(powers);
+}
+
 std::unique_ptr<Problem> find_aligned(const Problem& problem) {
   if (problem.is_aligned()) return nullptr;
   PlanOptions options = problem.options();

@@ -32,6 +32,13 @@ namespace isochron {
 // Whether groups of one size hold everything.
 [[nodiscard]] bool holds_all(const Problem& problem, std::int32_t size);
 
+// Whether every bundle fits some size.
+[[nodiscard]] bool holds_every_bundle(const Problem& problem);
+
+// Powers of two alone: they nest, whatever else divides the ranks. None where they are all there
+// is, or do not hold everything.
+[[nodiscard]] std::unique_ptr<Problem> find_powers(const Problem& problem);
+
 // On groups of one size, which hold everything; none if the costs do not admit them.
 [[nodiscard]] std::unique_ptr<Problem> with_static_size(const Problem& problem, std::int32_t size);
 

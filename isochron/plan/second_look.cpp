@@ -61,7 +61,10 @@ class SecondLook {
         best_(std::move(slots)) {}
 
   DraftSlots run() {
-    if (are_static_sizes_searched(trial_, problem_)) search_static_sizes();
+    if (are_static_sizes_searched(trial_, problem_)) {
+      search_static_sizes();
+      if (!is_pipeline_) search_powers();
+    }
     // Nothing takes much longer than that.
     left_ = worth(2 * least_possible());
     if (left_ < cost_of(problem_)) return std::move(best_);
@@ -217,7 +220,15 @@ class SecondLook {
     }
   }
 
-  // That of a question with one size. Bundles that leave holes are found out sooner than a step is,
+  // Sizes that do not nest leave ranks idle beside each other, which those that do may not.
+  void search_powers() {
+    if (is_beaten(bound_ + bound_ / 256)) return;
+    const auto powers = find_powers(problem_);
+    if (powers == nullptr || is_beaten(bound_of_size(*powers, least().time))) return;
+    consider(whole_answer(*powers));
+  }
+
+  // That of a narrower question. Bundles that leave holes are found out sooner than a step is,
   // as far as `time`, which a step takes.
   static Nanoseconds bound_of_size(const Problem& fixed, Nanoseconds time) {
     const PlanOptions& options = fixed.options();
