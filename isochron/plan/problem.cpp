@@ -68,6 +68,10 @@ Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
     : work_(std::move(work)), topology_(topology), cost_(cost), options_(options) {
   require_valid(cost_);
   require_small_total(work_, topology_, cost_);
+  for (const Tokens length : work_.lengths) all_tokens_ += length;
+  // No rank holds more than all there is, padded; a larger capacity would overflow.
+  const auto padding = static_cast<Tokens>(work_.lengths.size()) * 2 * options_.tensor_parallel;
+  topology_.capacity = std::min(topology_.capacity, std::max(max_length, all_tokens_ + padding));
   microbatch_ = microbatch_cost(cost_);
   // Some exchange takes any size, on a link that spans the machine.
   is_everywhere_ =
@@ -210,7 +214,7 @@ PriceId Problem::find_price(RankRange ranks) const {
   Key key{.size = static_cast<std::int32_t>(ranks.size), .links = links, .price = -1};
   Price best;
   Nanoseconds best_cost = 0;
-  const Tokens full = std::min(max_length, topology_.capacity * ranks.size);
+  const Tokens full = std::min({max_length, topology_.capacity * ranks.size, all_tokens_});
   for (std::size_t e = 0; e < cost_.context.size() || e == 0; ++e) {
     Nanoseconds latency = 0;
     Nanoseconds cost = 0;

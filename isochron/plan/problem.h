@@ -202,6 +202,7 @@ class Problem {
   std::int32_t alone_size_ = 0;
   std::int32_t max_size_ = 0;  // of all others
   bool is_aligned_ = true;
+  Tokens all_tokens_ = 0;
   ExchangeOrder order_;
   bool is_everywhere_ = true;
   std::vector<std::int32_t> sizes_;

@@ -368,7 +368,14 @@ Nanoseconds equal_count_bound(const Problem& problem) {
     speed = std::accumulate(speeds.begin(), speeds.end(), 0.0);
   }
   const double room = problem.num_ranks() * static_cast<double>(problem.capacity());
-  const double slots = std::max(1.0, std::ceil(tokens / room * (1 - slack)));
+  double slots = std::max(1.0, std::ceil(tokens / room * (1 - slack)));
+  if (const std::int32_t most = problem.options().max_sequences; most > 0) {
+    // A slot holds most of them on the smallest groups.
+    double sequences = 0;
+    for (ItemId id = 0; id < problem.num_items(); ++id) sequences += problem.num_sequences(id);
+    const double places = problem.num_ranks() / problem.sizes().front();
+    slots = std::max(slots, std::ceil(sequences / (places * most) * (1 - slack)));
+  }
   const double fixed = slots * static_cast<double>(problem.microbatch()) * problem.num_ranks();
   const double even = (work + fixed) / speed * (1 - slack);
   const double rounding = problem.has_speeds() ? 1 + 0.5 * problem.num_items() : 0;

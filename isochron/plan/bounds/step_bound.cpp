@@ -140,12 +140,15 @@ class StepBound {
     for (std::size_t i = 0; i < count; ++i) {
       begin_.push_back(options_.size());
       options_.push_back(first[i]);
-      // Once an option is in time at any target, what costs more work than it with its whole
-      // micro-batch is never the better one, nor is what follows if links get no cheaper.
+      // Once an option is in time at any target, what costs more work than it with a whole
+      // micro-batch for each item is never the better one, nor is what follows if links get no
+      // cheaper.
       double enough = infinite;
+      const auto most = static_cast<double>(problem_.items_of(static_cast<BundleId>(i)).size());
       const auto note = [&](const Option& option) {
         if (option.time <= time_limit(item_area_)) {
-          enough = std::min(enough, option.work + option.latency + option.size * fixed_);
+          const double fixed = option.latency + option.size * fixed_;
+          enough = std::min(enough, option.work + most * fixed);
         }
       };
       note(first[i]);
@@ -494,12 +497,39 @@ class StepBound {
   Load settled_sum_;
 };
 
+// From how few sequences a micro-batch may hold: each takes such a part of its fixed cost.
+Nanoseconds bound_by_sequences(const Problem& problem) {
+  const std::int32_t most = problem.options().max_sequences;
+  if (most == 0) return 0;
+  double sum = 0;
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    const double part = std::min(1.0, static_cast<double>(problem.num_sequences(item)) / most);
+    double least = infinite;
+    for (const std::int32_t size : problem.sizes()) {
+      if (!problem.item_fits(size, item)) continue;
+      const double cost = static_cast<double>(problem.least_item_cost(size, item)) +
+                          part * static_cast<double>(problem.least_fixed(size));
+      least = std::min(least, cost * problem.least_span(size));
+    }
+    if (least < infinite) sum += least;
+  }
+  double speed = problem.num_ranks();
+  if (problem.has_speeds()) {
+    const auto& speeds = problem.topology().rank_speed;
+    speed = std::accumulate(speeds.begin(), speeds.end(), 0.0);
+  }
+  const double rounding = problem.has_speeds() ? 1 + 0.5 * problem.num_items() : 0;
+  return static_cast<Nanoseconds>(std::max(0.0, sum / speed * (1 - slack) - rounding));
+}
+
 }  // namespace
 
-Nanoseconds step_bound(const Problem& problem) { return StepBound(problem, Counts::free).bound(); }
+Nanoseconds step_bound(const Problem& problem) {
+  return std::max(StepBound(problem, Counts::free).bound(), bound_by_sequences(problem));
+}
 
 Nanoseconds equal_step_bound(const Problem& problem) {
-  return StepBound(problem, Counts::equal).bound();
+  return std::max(StepBound(problem, Counts::equal).bound(), bound_by_sequences(problem));
 }
 
 }  // namespace isochron
