@@ -214,7 +214,8 @@ PriceId Problem::find_price(RankRange ranks) const {
   Key key{.size = static_cast<std::int32_t>(ranks.size), .links = links, .price = -1};
   Price best;
   Nanoseconds best_cost = 0;
-  const Tokens full = std::min({max_length, topology_.capacity * ranks.size, all_tokens_});
+  const Tokens full =
+      std::min({max_length, topology_.capacity * ranks.size, std::max<Tokens>(1, all_tokens_)});
   for (std::size_t e = 0; e < cost_.context.size() || e == 0; ++e) {
     Nanoseconds latency = 0;
     Nanoseconds cost = 0;
