@@ -67,6 +67,14 @@ std::vector<ReportEntry> several_steps() {
   return {before, after};
 }
 
+// Names as long as those of files can be; one of the plans has a banner.
+std::vector<ReportEntry> entries_with_long_names() {
+  const StepPlan plan = example_plan({.sequences = 24});
+  return {entry(std::string(80, 'a') + ".json", plan), entry(std::string(80, 'b') + ".json", plan),
+          entry(std::string(200, 'c'), plan, "slot 0 has " + std::string(120, '9') + " ranks"),
+          entry(std::string(200, 'd') + ".json", plan)};
+}
+
 // The first of the steps has no valid plan in one of the two.
 std::vector<ReportEntry> steps_with_a_gap() {
   std::vector<ReportEntry> entries = several_steps();
@@ -93,6 +101,7 @@ int main(int argc, char** argv) {
         {entry("pipeline.json", example_plan({.ranks = 4, .sequences = 46, .stages = 4}))});
   write(folder + "hostile.html", hostile_entries());
   write(folder + "troubled.html", troubled_entries());
+  write(folder + "long_names.html", entries_with_long_names());
   write(folder + "steps.html", several_steps());
   write(folder + "gap.html", steps_with_a_gap());
   write(folder + "others.html", {entry("a.json", example_plan({.sequences = 200})),

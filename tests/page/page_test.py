@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 
-from browser import LAPTOP, brightness, run_checks
+from browser import LAPTOP, PHONE, brightness, run_checks
 
 
 def check_comparison(open_page):
@@ -126,6 +126,45 @@ def check_themes(open_page):
         report.wait_until(lambda: brightness(report.background()) < 150)
 
 
+def check_contrast(open_page):
+    """Labels can be read on every shade of a block."""
+    for name in ("ranks_4", "ranks_64", "pipeline"):
+        for scheme in ("light", "dark"):
+            with open_page(name, color_scheme=scheme) as report:
+                report.page.locator("#rows-in").click()  # room for labels
+                assert report.least_contrast() >= 4.5, (name, scheme, report.least_contrast())
+
+
+def check_long_names(open_page):
+    """Names and reasons without a space wrap, and leave each other room."""
+    for viewport in ({"width": 1440, "height": 900}, PHONE):
+        with open_page("long_names", viewport=viewport) as report:
+            wide = report.page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= viewport["width"], (viewport, wide)
+            assert "against aaaaaaaaaaaaaaaaaaa…aaaaaaaaaaaaaa.json" in report.text("#figures")
+    for name in ("long_names", "troubled"):
+        with open_page(name, viewport=PHONE) as report:
+            for box in [part.bounding_box() for part in report.page.locator(".banner > span").all()]:
+                assert box["width"] > 250, (name, box)
+
+
+def check_details_in_sight(open_page):
+    """What a click, a tap or Enter opens is on the screen, under its timeline."""
+    with open_page("ranks_4", reduced_motion="reduce") as report:
+        report.lane(0).click(position={"x": 100, "y": 20})
+        assert "naive: Slot" in report.text("#detail")
+        assert report.is_in_sight("#detail"), "without motion it is there at once"
+    with open_page("ranks_4") as report:
+        report.lane(2).focus()
+        report.page.keyboard.press("ArrowRight")
+        report.page.keyboard.press("Enter")
+        report.wait_until(lambda: report.is_in_sight("#detail"))
+    with open_page("ranks_4", viewport=PHONE, has_touch=True, is_mobile=True) as report:
+        assert "Tap a micro-batch" in report.text(".hint") and "Ctrl" not in report.text(".hint")
+        report.lane(1).tap(position={"x": 100, "y": 20})
+        report.wait_until(lambda: report.is_in_sight("#detail .sequences tbody tr:first-child"))
+
+
 def check_hostile_text(open_page):
     """Markup in names, reasons and groups is shown as it is written, and never runs."""
     with open_page("hostile") as report:
@@ -205,7 +244,7 @@ def check_pipeline(open_page):
 
 
 CHECKS = [check_comparison, check_sizes, check_hover, check_wide_groups, check_zoom, check_keyboard, check_themes,
-          check_hostile_text, check_troubled_plans, check_steps,
+          check_contrast, check_long_names, check_details_in_sight, check_hostile_text, check_troubled_plans, check_steps,
           check_what_is_compared, check_pipeline]  # fmt: skip
 
 

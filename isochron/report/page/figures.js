@@ -32,9 +32,10 @@ function drawFigures(metrics, after, before) {
         const change = deltaOf(metric, after, before);
         if (change)
           delta.append(
-              element('span', {class: change.kind}, change.text), ` against ${before.name}`);
+              element('span', {class: change.kind}, change.text),
+              ` against ${shortName(before.name)}`);
         else if (before && metric.value(before) !== null)
-          delta.append(`${metric.text(metric.value(before))} in ${before.name}`);
+          delta.append(`${metric.text(metric.value(before))} in ${shortName(before.name)}`);
         else if (metric.aside)
           delta.append(metric.aside(after));
         return [element(

@@ -34,12 +34,14 @@ function addPlot(lane, numLanes) {
 // Puts lanes on the page, on one axis that ends at `last`. Those without a canvas have nothing to
 // draw.
 function showLanes(all, last) {
+  const detail = byId('detail');
+  detail.hidden = true;
+  byId('lanes').after(detail);  // out of a lane that goes
   fillWith(byId('lanes'), ...all.map((lane) => lane.node));
   lanes = all.filter((lane) => lane.canvas);
   byId('axis').hidden = lanes.length === 0;
   lastTime = Math.max(1, last);
   Object.assign(view, {begin: 0, end: lastTime, top: 0, bottom: 1});
-  byId('detail').hidden = true;
 }
 
 // At most once a frame: wheels and pointers report more often.

@@ -35,7 +35,7 @@ function drawLegend() {
   fillWith(byId('legend'), ...texts);
   paint(ramp, (context, width, height) => {
     for (let x = 0; x < width; ++x) {
-      context.fillStyle = colors.ramp[Math.floor((63 * x) / (width - 1))].fill;
+      context.fillStyle = colors.ramp[Math.floor((63 * x) / (width - 1))].plain.fill;
       context.fillRect(x, 0, 1.5, height);
     }
   });
