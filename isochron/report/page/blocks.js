@@ -77,8 +77,13 @@ function shadedParts(block, rect, left, w, width) {
   ].filter((part) => part.w > 0);
 }
 
+// In one ink: over the whole block, or the larger part where the parts need different ones.
 function drawLabel(context, block, plan, rect, parts) {
-  if (rect.h < 10.5 || rect.w < 16) return;
+  const isOneInk = parts.every((part) => part.shade.ink === parts[0].shade.ink);
+  const place = isOneInk ?
+      {x: rect.x, w: rect.w, shade: parts[0].shade} :
+      parts.reduce((widest, part) => (part.w > widest.w ? part : widest));
+  if (rect.h < 10.5 || place.w < 16) return;
   const size = `×${block.group.size}`;
   const slot = plan.stages > 1 ? `${block.group.slot}${block.direction === 0 ? 'F' : 'B'}` : '';
   const candidates = plan.stages > 1 ? [`${slot} ${size}`, slot] : [
@@ -87,21 +92,9 @@ function drawLabel(context, block, plan, rect, parts) {
     `${size}  ${timeText(block.group.cost_ns)}`, size
   ];
   context.font = font(Math.min(12, rect.h > 15 ? 11.5 : 9.5), 560);
-  const text = candidates.find((each) => context.measureText(each).width + 10 <= rect.w);
+  const text = candidates.find((each) => context.measureText(each).width + 10 <= place.w);
   if (!text) return;
+  context.fillStyle = place.shade.ink;
   context.textAlign = 'left';
-  const inks = new Set(parts.map((part) => part.shade.ink));
-  for (const ink of inks) {
-    context.save();
-    if (inks.size > 1) clipTo(context, parts.filter((part) => part.shade.ink === ink), rect);
-    context.fillStyle = ink;
-    context.fillText(text, rect.x + 5, rect.y + rect.h / 2 + 0.5);
-    context.restore();
-  }
-}
-
-function clipTo(context, parts, rect) {
-  context.beginPath();
-  for (const part of parts) context.rect(part.x, rect.y, part.w, rect.h);
-  context.clip();
+  context.fillText(text, place.x + 5, rect.y + rect.h / 2 + 0.5);
 }

@@ -26,10 +26,13 @@ function drawLegend() {
   const ramp = element('canvas', {'aria-hidden': 'true'});
   ramp.style.width = '96px';
   ramp.style.height = '10px';
+  const line = (kind, text) => element('span', {}, element('i', {class: `key ${kind}`}), text);
   const texts = [
     element('span', {}, 'Cost per rank 0', ramp, timeText(dearest)),
-    element('span', {}, '×c: group of c ranks'), element('span', {}, 'faded: forward')
+    element('span', {}, '×c: group of c ranks'), element('span', {}, 'faded: forward'),
+    line('text', 'end of the step')
   ];
+  if (lanes.some((lane) => lane.plan.bound_ns > 0)) texts.push(line('dashed bound', 'lower bound'));
   if (lanes.some((lane) => lane.plan.isInvalid))
     texts.push(element('span', {}, 'hatched: invalid'));
   fillWith(byId('legend'), ...texts);
