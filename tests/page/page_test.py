@@ -261,7 +261,7 @@ def check_questions(open_page):
             "speeds": "other rank speeds",
             "extra": "other extra costs",
             "kept": "none and rank as kept groups",
-            "virtual": "1 and 2 chunks of a stage, 1 and 4 slots of a chunk at a time",
+            "virtual": "1 and 2 virtual stages per stage, 1 and 4 slots at a time",
             "shares": "other shares of the stages",
             "transfer": "other times between stages",
             "numbers": "other numbers under the name qwen3-8b_h100",

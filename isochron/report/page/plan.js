@@ -129,8 +129,8 @@ function differencesOf(plan, other) {
     ...otherIf(!haveEqual(plan, other, speedsOf), 'other rank speeds'),
     ...difference('devices of a rank', devicesOfRank(other), devicesOfRank(plan)),
     ...difference('stages', other.stages, plan.stages),
-    ...difference('chunks of a stage', other.virtual, plan.virtual),
-    ...difference('slots of a chunk at a time', other.chunk_group, plan.chunk_group),
+    ...difference('virtual stages per stage', other.virtual, plan.virtual),
+    ...difference('slots at a time', other.chunk_group, plan.chunk_group),
     ...otherIf(
         sharesOf(plan).length === sharesOf(other).length && !haveEqual(plan, other, sharesOf),
         'other shares of the stages'),

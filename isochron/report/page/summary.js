@@ -94,7 +94,7 @@ function questionFacts(plan) {
         plural(plan.ranks, 'rank')} other than 1`);
   }
   if (plan.virtual > 1)
-    facts.push(`${plan.virtual} chunks of layers per stage, ${plan.chunk_group} slots at a time`);
+    facts.push(`${plan.virtual} virtual stages per stage, ${plan.chunk_group} slots at a time`);
   if (new Set(sharesOf(plan)).size > 1) facts.push('unequal shares of the stages');
   if (plan.transfer_ns > 0) facts.push(`${timeText(plan.transfer_ns)} between stages`);
   const dearer = plan.extra_cost_ns.filter((cost) => cost > 0).length;
