@@ -102,6 +102,7 @@ std::vector<ReportEntry> plans_of_one_name() {
   plan.topology.rank_speed = {1, 1, 0.5, 1};
   const StepPlan padded = naive_plan(plan.batch, plan.topology, plan.cost, plan.options);
   StepPlan edited = padded;
+  edited.topology.capacity *= 2;
   edited.imbalance = 9;
   return {entry("plan.json", padded), entry("plan.json", edited, "imbalance is 9")};
 }

@@ -281,6 +281,8 @@ def check_what_is_asked(open_page):
             row.split("\t") for row in report.text("#comparison tbody").splitlines())}
         tokens = re.search(r"(\d+) tokens?", rows["Padding"][0]).group(1)
         assert int(tokens) >= 4 and f" {tokens} padding," in report.text("#padding"), (tokens, report.text("#padding"))
+        assert [cell for cell in rows["Capacity"] if cell.strip()] == ["16,384", "32,768"], rows["Capacity"]
+        assert "Sync" not in rows
         imbalances = [cell for cell in rows["Imbalance"] if cell.strip()]
         assert len(imbalances) == 2 and imbalances[0] == imbalances[1], imbalances
 

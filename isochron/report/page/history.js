@@ -8,8 +8,8 @@ function allStepsText() {
   const after = entries[entries.length - 1];
   const timed = after.steps.filter(hasTime);
   if (timed.length === 0) return '';
-  const whole = `${plural(timed.length, 'step')} of ${shortName(after.name)} take ${
-      timeText(sum(timed.map((step) => step.step_ns)))}`;
+  const whole = `${plural(timed.length, 'step')} of ${shortName(after.name)} ${
+      timed.length === 1 ? 'takes' : 'take'} ${timeText(sum(timed.map((step) => step.step_ns)))}`;
   const comparisons = entries.slice(0, -1).flatMap((entry) => {
     const pairs =
         after.steps.map((step, i) => [entry.steps[i], step])
@@ -38,6 +38,13 @@ function distributionOf(values) {
     (sorted[Math.floor((count - 1) / 2)] + sorted[Math.floor(count / 2)]) / 2,
     sorted[Math.ceil((95 * count) / 100) - 1], sorted[count - 1]
   ];
+}
+
+// What does not change with the chosen step.
+function drawAllSteps() {
+  if (numSteps < 2) return;
+  byId('all-steps').textContent = allStepsText();
+  drawSpread();
 }
 
 function drawSpread() {
@@ -71,8 +78,6 @@ function drawSpread() {
 function drawHistory() {
   byId('history-section').hidden = numSteps < 2;
   if (numSteps < 2) return;
-  byId('all-steps').textContent = allStepsText();
-  drawSpread();
   const most = 1.04 *
       Math.max(1, largest(entries.flatMap((entry) => entry.steps.map((step) => step.step_ns))));
   const timesOf = (entry) => entry.steps.map((step) => (step.violation ? 0 : step.step_ns));

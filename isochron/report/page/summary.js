@@ -71,6 +71,13 @@ function planRows() {
     comparisonRow(
         'Context', 'ranks that share a sequence', plainCells(plans, (plan) => plan.context))
   ];
+  for (const [name, note, textOf] of [
+           ['Capacity', 'padded tokens of a micro-batch on one rank', (p) => integerText(p.capacity)],
+           ['Sync', 'when all ranks wait for each other', (p) => p.sync]]) {
+    // The heading has what all have in common.
+    if (new Set(plans.map(textOf)).size > 1)
+      rows.push(comparisonRow(name, note, plainCells(plans, textOf)));
+  }
   const asked = plans.map((plan) => askedTexts(plan));
   if (asked.some((texts) => texts.join() !== asked[0].join()))
     rows.push(comparisonRow(
