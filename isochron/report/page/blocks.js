@@ -80,9 +80,8 @@ function shadedParts(block, rect, left, w, width) {
 // In one ink: over the whole block, or the larger part where the parts need different ones.
 function drawLabel(context, block, plan, rect, parts) {
   const isOneInk = parts.every((part) => part.shade.ink === parts[0].shade.ink);
-  const place = isOneInk ?
-      {x: rect.x, w: rect.w, shade: parts[0].shade} :
-      parts.reduce((widest, part) => (part.w > widest.w ? part : widest));
+  const place = isOneInk ? {x: rect.x, w: rect.w, shade: parts[0].shade} :
+                           parts.reduce((widest, part) => (part.w > widest.w ? part : widest));
   if (rect.h < 10.5 || place.w < 16) return;
   const size = `×${block.group.size}`;
   const slot = plan.stages > 1 ? `${block.group.slot}${block.direction === 0 ? 'F' : 'B'}` : '';

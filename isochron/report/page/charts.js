@@ -128,12 +128,10 @@ function drawRoom(drawn) {
       made.style.width = `${(100 * tokens) / Math.max(1, room)}%`;
       return made;
     };
-    const track = element(
-        'div', {class: 'track'}, part('real', real), part('pad', padded - real));
+    const track = element('div', {class: 'track'}, part('real', real), part('pad', padded - real));
     track.style.width = `${(100 * room) / Math.max(1, most)}%`;
-    const note =
-        `${integerText(real)} tokens, ${integerText(padded - real)} padding, ${
-            integerText(Math.max(0, room - padded))} unused of ${integerText(room)}`;
+    const note = `${integerText(real)} tokens, ${integerText(padded - real)} padding, ${
+        integerText(Math.max(0, room - padded))} unused of ${integerText(room)}`;
     return [
       element('span', {class: 'label'}, plan.name), element('div', {}, track),
       element('span', {class: 'note'}, note)

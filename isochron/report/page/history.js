@@ -11,14 +11,13 @@ function allStepsText() {
   const whole = `${plural(timed.length, 'step')} of ${shortName(after.name)} ${
       timed.length === 1 ? 'takes' : 'take'} ${timeText(sum(timed.map((step) => step.step_ns)))}`;
   const comparisons = entries.slice(0, -1).flatMap((entry) => {
-    const pairs =
-        after.steps.map((step, i) => [entry.steps[i], step])
-            .filter(
-                ([before, step]) =>
-                    before && hasTime(before) && hasTime(step) && isComparable(before, step));
+    const pairs = after.steps.map((step, i) => [entry.steps[i], step])
+                      .filter(
+                          ([before, step]) => before && hasTime(before) && hasTime(step) &&
+                              isComparable(before, step));
     if (pairs.length === 0) return [];
-    const saved = 1 - sum(pairs.map(([, step]) => step.step_ns)) /
-            sum(pairs.map(([before]) => before.step_ns));
+    const saved = 1 -
+        sum(pairs.map(([, step]) => step.step_ns)) / sum(pairs.map(([before]) => before.step_ns));
     const where = pairs.length === timed.length ?
         '' :
         ` over the ${integerText(pairs.length)} that both have`;
@@ -54,8 +53,8 @@ function drawSpread() {
     const {real, padded} = tokenCounts(step);
     return padded > 0 ? (padded - real) / padded : 0;
   };
-  const gaps = steps.filter((step) => step.bound_ns > 0)
-                   .map((step) => step.step_ns / step.bound_ns - 1);
+  const gaps =
+      steps.filter((step) => step.bound_ns > 0).map((step) => step.step_ns / step.bound_ns - 1);
   const rows = [
     ['Gap to the bound', gaps, (x) => percentText(x, largest(gaps) < 0.005 ? 4 : 2)],
     ['Imbalance', steps.map(imbalanceOf), (x) => x.toFixed(3)],
@@ -87,13 +86,15 @@ function drawHistory() {
     const times = timesOf(entry);
     const played = times.filter((time) => time > 0);
     const compared = times.filter((time, i) => isShared(i));
-    const together = compared.length === times.length ? `together ${timeText(sum(compared))}` :
-        compared.length === 0                         ? 'none that all have' :
-        compared.length === 1 ? `the one that all have takes ${timeText(sum(compared))}` :
-                                `the ${integerText(compared.length)} that all have take ${
-                                    timeText(sum(compared))}`;
-    const caption = `${plural(entry.steps.length, 'step')}, ${
-                        played.length === 0 ? 'none valid' : together}` +
+    const together = compared.length === times.length ?
+        `together ${timeText(sum(compared))}` :
+        compared.length === 0 ?
+        'none that all have' :
+        compared.length === 1 ?
+        `the one that all have takes ${timeText(sum(compared))}` :
+        `the ${integerText(compared.length)} that all have take ${timeText(sum(compared))}`;
+    const caption =
+        `${plural(entry.steps.length, 'step')}, ${played.length === 0 ? 'none valid' : together}` +
         (played.length < times.length ?
              `; ${integerText(times.length - played.length)} without a valid plan` :
              '');

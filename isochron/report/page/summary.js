@@ -72,7 +72,10 @@ function planRows() {
         'Context', 'ranks that share a sequence', plainCells(plans, (plan) => plan.context))
   ];
   for (const [name, note, textOf] of [
-           ['Capacity', 'padded tokens of a micro-batch on one rank', (p) => integerText(p.capacity)],
+           [
+             'Capacity', 'padded tokens of a micro-batch on one rank',
+             (p) => integerText(p.capacity)
+           ],
            ['Sync', 'when all ranks wait for each other', (p) => p.sync]]) {
     // The heading has what all have in common.
     if (new Set(plans.map(textOf)).size > 1)
@@ -81,11 +84,11 @@ function planRows() {
   const asked = plans.map((plan) => askedTexts(plan));
   if (asked.some((texts) => texts.join() !== asked[0].join()))
     rows.push(comparisonRow(
-        'Options', 'that are not the default',
-        plainCells(plans, (plan) => {
+        'Options', 'that are not the default', plainCells(plans, (plan) => {
           const texts = askedTexts(plan);
-          return element('span', {}, ...(texts.length > 0 ? texts : ['–']).map(
-              (text) => element('div', {}, text)));
+          return element(
+              'span', {},
+              ...(texts.length > 0 ? texts : ['–']).map((text) => element('div', {}, text)));
         })));
   return rows;
 }

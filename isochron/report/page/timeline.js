@@ -47,7 +47,7 @@ function drawLegend() {
 function buildLanes(before) {
   const all = plans.map((plan) => laneOf(plan, before));
   const drawn = plans.filter((plan) => plan.hasTimeline);
-  dearest = Math.max(
-      1, largest(drawn.map((plan) => largest(plan.filled.map((group) => group.cost_ns)))));
+  dearest =
+      Math.max(1, largest(drawn.map((plan) => largest(plan.filled.map((group) => group.cost_ns)))));
   showLanes(all, largest(drawn.map((plan) => Math.max(plan.step_ns, plan.bound_ns))));
 }

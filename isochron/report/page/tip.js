@@ -75,8 +75,7 @@ function openDetail(lane, block) {
           ...sequenceTable(block, lane.plan, Infinity)));
   lane.node.append(detail);
   detail.hidden = false;
-  detail.scrollIntoView(
-      {block: 'nearest', behavior: prefersStillness.matches ? 'auto' : 'smooth'});
+  detail.scrollIntoView({block: 'nearest', behavior: prefersStillness.matches ? 'auto' : 'smooth'});
 }
 function closeDetail() {
   byId('detail').hidden = true;
