@@ -16,7 +16,6 @@
 #include "apps/isochron/progress.h"
 #include "apps/isochron/run_folder.h"
 #include "apps/isochron/verb.h"
-#include "isochron/check/check.h"
 #include "isochron/report/beside_baselines.h"
 #include "isochron/report/run_report.h"
 
@@ -42,12 +41,32 @@ ReportEntry entry_of_file(const std::string& path) {
   try {
     for (const std::string& document : split_plans(text, "report")) {
       entry.steps.push_back({.plan = step_plan_from_json(document, PlanHash::ignored),
-                             .violation = find_violation(document).value_or("")});
+                             .violation = violation_text(document)});
     }
   } catch (const std::invalid_argument& error) {  // of which of the files?
     throw std::invalid_argument(fmt::format("{}, in {}", error.what(), entry.name));
   }
   return entry;
+}
+
+// A line for each invalid step, the first few; the page has all.
+std::string invalid_steps_text(const std::vector<ReportEntry>& entries) {
+  constexpr std::size_t max_lines = 8;
+  std::vector<std::string> lines;
+  for (const auto& [name, steps] : entries) {
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const std::string& violation = steps[i].violation;
+      if (violation.empty()) continue;
+      const std::string step = steps.size() == 1 ? "" : fmt::format(", step {}", i + 1);
+      lines.push_back(fmt::format("{}{}: invalid: {}\n", name, step, violation));
+    }
+  }
+  std::string text;
+  for (std::size_t i = 0; i < std::min(lines.size(), max_lines); ++i) text += lines[i];
+  if (lines.size() > max_lines) {
+    text += fmt::format("and {} more invalid steps\n", lines.size() - max_lines);
+  }
+  return text;
 }
 
 ExitCode report_plans(const std::vector<std::string>& paths, const std::string& output) {
@@ -59,16 +78,7 @@ ExitCode report_plans(const std::vector<std::string>& paths, const std::string& 
   }
   write_output(output, report_html(entries));
   if (output == "-") return exit_done;
-  std::string text = fmt::format("{}\n", output);
-  for (const auto& [name, steps] : entries) {
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      const std::string& violation = steps[i].violation;
-      if (violation.empty()) continue;
-      const std::string step = steps.size() == 1 ? "" : fmt::format(", step {}", i + 1);
-      text += fmt::format("{}{}: invalid: {}\n", name, step, violation);
-    }
-  }
-  print(text);
+  print(fmt::format("{}\n{}", output, invalid_steps_text(entries)));
   return exit_done;
 }
 

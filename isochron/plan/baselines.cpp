@@ -21,13 +21,16 @@ namespace {
 
 constexpr std::string_view where = "plan";
 
-using Microbatches = std::vector<std::vector<SequenceId>>;
+using Piece = std::vector<SequenceId>;  // stands in one micro-batch as a whole
+using Microbatches = std::vector<std::vector<Piece>>;
 
 // A baseline before it is decided who runs what.
 struct Start {
   StepPlan plan;
   std::vector<Tokens> lengths;  // with those of the padding rows
   std::vector<Tokens> padded;   // tokens that a sequence takes of the capacity of its group
+  // What goes to the same group of ranks: the pieces of a kept prompt group, or one sequence.
+  std::vector<std::vector<Piece>> units;
   std::int32_t group_size = 1;
   std::int32_t num_groups = 1;
   Tokens group_capacity = 0;
@@ -45,21 +48,57 @@ bool is_admissible(const CostModel& cost, std::int32_t ranks, std::int32_t size)
   return true;
 }
 
-// The smallest size that holds `longest`, or else the largest there is.
-std::int32_t static_size(const Topology& topology, const CostModel& cost, Tokens longest,
-                         std::int32_t tensor_parallel) {
+// The units of a plan whose padding rows are known. Groups are numbered by first occurrence, so
+// that units are in the order of the input.
+std::vector<std::vector<Piece>> units_of(const StepPlan& plan, KeepGroups keep) {
+  const std::size_t num_real = plan.batch.lengths.size();
+  const std::size_t num_all = num_real + static_cast<std::size_t>(plan.padding_rows);
+  std::vector<std::vector<Piece>> units;
+  for (std::size_t i = 0; i < num_all; ++i) {
+    const SequenceId id(static_cast<std::int32_t>(i));
+    const bool is_kept = keep != KeepGroups::none && i < num_real;  // padding rows have no prompt
+    const std::size_t unit = is_kept ? plan.batch.groups[i].index() : units.size();
+    if (unit == units.size()) units.emplace_back();
+    if (is_kept && keep == KeepGroups::microbatch && !units[unit].empty()) {
+      units[unit].front().push_back(id);
+    } else {
+      units[unit].push_back({id});
+    }
+  }
+  return units;
+}
+
+bool holds_all(const Start& start, std::int32_t size) {
+  const Tokens capacity = start.plan.topology.capacity * size;
+  const auto fits = [&](const Piece& piece) {
+    Tokens tokens = 0;
+    for (const SequenceId id : piece) {
+      tokens += padded_length(start.lengths[id.index()], size, start.plan.options.tensor_parallel);
+    }
+    return tokens <= capacity;
+  };
+  return std::all_of(start.units.begin(), start.units.end(),
+                     [&](const auto& unit) { return std::all_of(unit.begin(), unit.end(), fits); });
+}
+
+// The smallest size that holds every piece, or else the largest there is.
+std::int32_t static_size(const Start& start) {
+  const std::int32_t ranks = start.plan.topology.ranks;
   std::int32_t largest = 1;
-  for (std::int32_t size = 1; size <= topology.ranks; ++size) {
-    if (topology.ranks % size != 0 || !is_admissible(cost, topology.ranks, size)) continue;
+  for (std::int32_t size = 1; size <= ranks; ++size) {
+    if (ranks % size != 0 || !is_admissible(start.plan.cost, ranks, size)) continue;
     largest = size;
-    if (padded_length(longest, size, tensor_parallel) / size <= topology.capacity) return size;
+    if (holds_all(start, size)) return size;
   }
   return largest;
 }
 
+// `keep`: what the baseline keeps together, whatever the options ask for.
 Start start_of(const Batch& batch, const Topology& topology, const CostModel& cost,
-               const PlanOptions& options, Nanoseconds lower_bound_ns) {
+               const PlanOptions& options, Nanoseconds lower_bound_ns, KeepGroups keep) {
   require(!batch.lengths.empty(), where, "the batch is empty, must have a sequence");
+  require(options.keep_groups == KeepGroups::none || !batch.groups.empty(), where,
+          "keep_groups is {}, but the batch has no groups", name_of(options.keep_groups));
   require_valid(cost);
   Start start;
   StepPlan& plan = start.plan;
@@ -73,12 +112,10 @@ Start start_of(const Batch& batch, const Topology& topology, const CostModel& co
         static_cast<std::int64_t>(batch.lengths.size()), plan.options.pad_multiple));
   }
   start.lengths = all_lengths(plan);
+  start.units = units_of(plan, keep);
 
   const ContextMode mode = context_mode(options.context);
-  const Tokens longest = *std::max_element(start.lengths.begin(), start.lengths.end());
-  start.group_size = mode.kind == ContextMode::Kind::fixed
-                         ? mode.size
-                         : static_size(topology, cost, longest, options.tensor_parallel);
+  start.group_size = mode.kind == ContextMode::Kind::fixed ? mode.size : static_size(start);
   start.num_groups = topology.ranks / start.group_size;
   start.group_capacity = topology.capacity * start.group_size;
   for (const Tokens length : start.lengths) {
@@ -89,8 +126,6 @@ Start start_of(const Batch& batch, const Topology& topology, const CostModel& co
   plan.options.min_context_size = 1;
   plan.options.max_context_size = 0;
   if (plan.options.oversize == Oversize::widen) plan.options.oversize = Oversize::error;
-  plan.options.short_ = Short::empty;
-  plan.options.keep_groups = KeepGroups::none;
   return start;
 }
 
@@ -101,7 +136,10 @@ Slot slot_of(const Start& start, const std::vector<Microbatches>& microbatches_o
     const RankRange ranks = {.first = static_cast<std::int64_t>(i) * start.group_size,
                              .size = start.group_size};
     if (index < microbatches_of_group[i].size()) {
-      ContextGroup group = {.ranks = ranks, .sequences = microbatches_of_group[i][index]};
+      ContextGroup group = {.ranks = ranks, .sequences = {}};
+      for (const Piece& piece : microbatches_of_group[i][index]) {
+        group.sequences.insert(group.sequences.end(), piece.begin(), piece.end());
+      }
       std::sort(group.sequences.begin(), group.sequences.end());
       group.exchange = cheapest_exchange(start.plan, group);
       slot.push_back(std::move(group));
@@ -114,7 +152,7 @@ Slot slot_of(const Start& start, const std::vector<Microbatches>& microbatches_o
   return slot;
 }
 
-// Cuts the micro-batch with the most sequences in two until there are `count`, or nothing to cut.
+// Cuts the micro-batch with the most pieces in two until there are `count`, or nothing to cut.
 void cut_up_to(Microbatches& microbatches, std::size_t count) {
   while (microbatches.size() < count && !microbatches.empty()) {
     const auto most =
@@ -122,10 +160,16 @@ void cut_up_to(Microbatches& microbatches, std::size_t count) {
                          [](const auto& a, const auto& b) { return a.size() < b.size(); });
     if (most->size() < 2) return;
     const auto middle = most->begin() + static_cast<std::ptrdiff_t>(most->size() + 1) / 2;
-    std::vector<SequenceId> second(middle, most->end());
+    std::vector<Piece> second(middle, most->end());
     most->erase(middle, most->end());
     microbatches.insert(std::next(most), std::move(second));
   }
+}
+
+Tokens padded_tokens(const Start& start, const Piece& piece) {
+  Tokens tokens = 0;
+  for (const SequenceId id : piece) tokens += start.padded[id.index()];
+  return tokens;
 }
 
 StepPlan finished(Start start, std::vector<Microbatches> microbatches_of_group) {
@@ -143,10 +187,14 @@ StepPlan finished(Start start, std::vector<Microbatches> microbatches_of_group) 
   for (std::size_t i = 0; i < num_slots; ++i) {
     plan.microbatches.push_back(slot_of(start, microbatches_of_group, i));
   }
-  for (std::size_t i = 0; i < start.padded.size(); ++i) {
-    if (start.padded[i] > start.group_capacity && plan.options.oversize == Oversize::alone) {
-      plan.oversized.emplace_back(static_cast<std::int32_t>(i));
+  if (plan.options.oversize == Oversize::alone) {
+    for (const auto& unit : start.units) {
+      for (const Piece& piece : unit) {
+        if (padded_tokens(start, piece) <= start.group_capacity) continue;
+        plan.oversized.insert(plan.oversized.end(), piece.begin(), piece.end());
+      }
     }
+    std::sort(plan.oversized.begin(), plan.oversized.end());
   }
   set_prediction(plan);
   if (plan.lower_bound_ns > plan.predicted_step_ns) plan.lower_bound_ns = 0;
@@ -154,21 +202,24 @@ StepPlan finished(Start start, std::vector<Microbatches> microbatches_of_group) 
   return std::move(start.plan);
 }
 
-// A micro-batch is closed when the next sequence has no room.
-Microbatches next_fit(const Start& start, const std::vector<SequenceId>& sequences) {
+// A micro-batch is closed when the next piece has no room.
+Microbatches next_fit(const Start& start, const std::vector<Piece>& pieces) {
   const auto most = static_cast<std::size_t>(start.plan.options.max_sequences);
   Microbatches microbatches;
   Tokens filled = 0;
-  for (const SequenceId id : sequences) {
-    const Tokens tokens = start.padded[id.index()];
+  std::size_t num_sequences = 0;
+  for (const Piece& piece : pieces) {
+    const Tokens tokens = padded_tokens(start, piece);
     const bool is_full = microbatches.empty() || filled + tokens > start.group_capacity ||
-                         (most > 0 && microbatches.back().size() == most);
+                         (most > 0 && num_sequences + piece.size() > most);
     if (is_full) {
       microbatches.emplace_back();
       filled = 0;
+      num_sequences = 0;
     }
     filled += tokens;
-    microbatches.back().push_back(id);
+    num_sequences += piece.size();
+    microbatches.back().push_back(piece);
   }
   return microbatches;
 }
@@ -191,14 +242,14 @@ std::vector<SequenceId> verl_order(std::vector<SequenceId> sequences,
 }
 
 // All groups run the rule; an all-reduce gives each the largest number over all of them.
-std::vector<Microbatches> agreed_microbatches(const std::vector<std::vector<Tokens>>& lengths,
-                                              const VerlMicrobatchOptions& options) {
+std::vector<std::vector<std::vector<SequenceId>>> agreed_microbatches(
+    const std::vector<std::vector<Tokens>>& lengths, const VerlMicrobatchOptions& options) {
   struct NextRound {};
   std::vector<std::vector<std::int64_t>>
       agreed;  // numbers of each all-reduce that all have reached
   while (true) {
     std::vector<std::int64_t> next;
-    std::vector<Microbatches> result;
+    std::vector<std::vector<std::vector<SequenceId>>> result;
     for (const std::vector<Tokens>& own : lengths) {
       std::size_t round = 0;
       const auto all_reduce_max = [&](std::span<std::int64_t> numbers) {
@@ -238,10 +289,14 @@ std::vector<Microbatches> verl_microbatches_of_groups(const Start& start) {
   VerlMicrobatchOptions options = {.max_token_len = start.group_capacity};
   const PipelineShape& shape = start.plan.topology.pipeline;
   if (shape.virtual_ > 1) options.num_batches_divided_by = shape.group;
-  auto microbatches_of_group = agreed_microbatches(lengths_of_group, options);
-  for (std::size_t i = 0; i < ids_of_group.size(); ++i) {
-    for (auto& microbatch : microbatches_of_group[i]) {
-      for (SequenceId& id : microbatch) id = ids_of_group[i][id.index()];
+  const auto places_of_group = agreed_microbatches(lengths_of_group, options);
+  std::vector<Microbatches> microbatches_of_group(places_of_group.size());
+  for (std::size_t i = 0; i < places_of_group.size(); ++i) {
+    for (const auto& places : places_of_group[i]) {
+      auto& microbatch = microbatches_of_group[i].emplace_back();
+      for (const SequenceId place : places) {
+        microbatch.push_back({ids_of_group[i][place.index()]});
+      }
     }
   }
   return microbatches_of_group;
@@ -251,21 +306,21 @@ std::vector<Microbatches> verl_microbatches_of_groups(const Start& start) {
 
 StepPlan naive_plan(const Batch& batch, const Topology& topology, const CostModel& cost,
                     const PlanOptions& options, Nanoseconds lower_bound_ns) {
-  Start start = start_of(batch, topology, cost, options, lower_bound_ns);
+  Start start = start_of(batch, topology, cost, options, lower_bound_ns, options.keep_groups);
   start.plan.options.balance = false;
-  std::vector<std::vector<SequenceId>> dealt(static_cast<std::size_t>(start.num_groups));
-  for (std::size_t i = 0; i < start.lengths.size(); ++i) {
-    dealt[i % dealt.size()].emplace_back(static_cast<std::int32_t>(i));
+  std::vector<std::vector<Piece>> dealt(static_cast<std::size_t>(start.num_groups));
+  for (std::size_t i = 0; i < start.units.size(); ++i) {
+    auto& pieces = dealt[i % dealt.size()];
+    pieces.insert(pieces.end(), start.units[i].begin(), start.units[i].end());
   }
   std::vector<Microbatches> microbatches_of_group;
-  for (const auto& sequences : dealt) microbatches_of_group.push_back(next_fit(start, sequences));
+  for (const auto& pieces : dealt) microbatches_of_group.push_back(next_fit(start, pieces));
   return finished(std::move(start), std::move(microbatches_of_group));
 }
 
 StepPlan verl_plan(const Batch& batch, const Topology& topology, const CostModel& cost,
                    const PlanOptions& options, Nanoseconds lower_bound_ns) {
-  Start start = start_of(batch, topology, cost, options, lower_bound_ns);
-  start.plan.options.max_sequences = 0;  // verl knows no such limit
+  Start start = start_of(batch, topology, cost, options, lower_bound_ns, KeepGroups::none);
   try {
     return finished(start, verl_microbatches_of_groups(start));
   } catch (const PeerAssertionError& error) {

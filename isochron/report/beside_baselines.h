@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "isochron/report/report.h"
@@ -7,12 +9,16 @@
 
 namespace isochron {
 
-// A plan and what find_violation() of isochron/check says of it.
+// The rules that a plan breaks as find_violations() of isochron/check words them, the first few,
+// that of a wrong hash last; empty if it breaks none. Throws what that throws.
+[[nodiscard]] std::string violation_text(std::string_view plan_json);
+
+// A plan and its violation_text().
 [[nodiscard]] ReportedStep checked_step(StepPlan plan);
 
 // Plans that are shown alone, behind what would be run instead on the same batches: `naive`, then
-// `verl 0.9.1`, then `planned` itself. Where verl raises, the violation is its text. Throws what
-// naive_plan() throws.
+// `verl 0.9.1`, then `planned` itself. A baseline that breaks an option of its plan has a
+// violation; where verl raises, that is its text. Throws what naive_plan() throws.
 [[nodiscard]] std::vector<ReportEntry> beside_baselines(ReportEntry planned);
 
 }  // namespace isochron

@@ -8,8 +8,7 @@
 
 namespace isochron {
 
-// A plan, and the rule that it breaks as find_violation() of isochron/check words it; empty if it
-// breaks none.
+// A plan, and what it breaks in the words of isochron/check; empty if it breaks nothing.
 struct ReportedStep {
   StepPlan plan;
   std::string violation;

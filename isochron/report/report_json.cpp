@@ -72,6 +72,20 @@ void add_timeline(const StepPlan& plan, Json& json) {
   json["bars"] = bars_json(plan, timeline);
 }
 
+// Options that are not what they are by default and that the page has no other place for.
+Json asked_options_json(const StepPlan& plan) {
+  const PlanOptions usual = resolved(
+      {.context = plan.options.context, .sync = plan.options.sync, .pass = plan.options.pass},
+      plan.topology);
+  Json json = Json::object();
+  PlanOptions::describe([&](const auto& field) {
+    const bool is_elsewhere = field.key == "max_activation_bytes" || field.key == "effort";
+    if (is_elsewhere || plan.options.*field.member == usual.*field.member) return;
+    json[std::string(field.key)] = field_to_json(plan.options.*field.member);
+  });
+  return json;
+}
+
 }  // namespace
 
 Json step_json(const ReportedStep& step) {
@@ -83,19 +97,25 @@ Json step_json(const ReportedStep& step) {
   json["ranks"] = plan.topology.ranks;
   json["stages"] = plan.topology.pipeline.stages;
   json["virtual"] = plan.topology.pipeline.virtual_;
+  json["chunk_group"] = plan.topology.pipeline.group;
+  json["transfer_ns"] = plan.topology.pipeline.transfer_ns;
+  json["shares"] = plan.topology.pipeline.shares;
+  json["rank_speed"] = plan.topology.rank_speed;
   json["capacity"] = plan.topology.capacity;
   json["context"] = plan.options.context;
   json["sync"] = name_of(plan.options.sync);
   json["pass"] = name_of(plan.options.pass);
+  json["options"] = asked_options_json(plan);
   json["memory_limit"] = plan.options.max_activation_bytes;
   json["cost"] = plan.cost.name;
+  json["cost_model"] = parse_json(to_json(plan.cost), "report");
   json["lengths"] = plan.batch.lengths;
+  json["extra_cost_ns"] = plan.batch.extra_cost_ns;
   json["prompt_groups"] = plan.batch.groups;
   json["prompt_names"] = plan.batch.group_names;
   json["first_sequence"] = plan.first_sequence;
   json["padding_rows"] = plan.padding_rows;
   json["bound_ns"] = plan.lower_bound_ns;
-  json["imbalance"] = plan.imbalance;
   json["oversized"] = plan.oversized;
   json["dropped"] = plan.dropped;
   json["step_ns"] = 0;

@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "isochron/check/check.h"
 #include "isochron/plan/baselines.h"
 
 namespace isochron {
@@ -75,7 +76,7 @@ void add_plan(const StepPlan& plan, StepFigures& figures) {
     try {
       const StepPlan made =
           make(plan.batch, plan.topology, plan.cost, plan.options, plan.lower_bound_ns);
-      if (made.microbatches.empty()) return;
+      if (made.microbatches.empty() || find_violation(to_json(made))) return;
       step_ns = static_cast<double>(made.predicted_step_ns);
       imbalance = made.imbalance;
     } catch (const std::invalid_argument&) {  // it costs more than can be counted

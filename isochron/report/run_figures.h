@@ -12,7 +12,8 @@ namespace isochron {
 
 inline constexpr double unknown_figure = std::numeric_limits<double>::quiet_NaN();
 
-// What is known of a step; NaN: nothing. Imbalance is busiest rank over mean.
+// What is known of a step; NaN: nothing. Imbalance is busiest rank over mean. A baseline that
+// breaks an option of the plan is not known.
 struct StepFigures {
   std::int64_t step = 0;
   double step_ns = unknown_figure;       // the whole step, as measured

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -107,6 +108,40 @@ TEST(ReportVerb, PutsASinglePlanBesideItsBaselines) {
   EXPECT_THAT(finished.out, HasSubstr("plan.json\""));
 }
 
+// What the page has of the plans.
+Json data_of(std::string_view html) {
+  const auto begin = html.find("id=\"report-data\">") + 17;
+  return parse_json(html.substr(begin, html.find("</script>", begin) - begin), "test");
+}
+
+TEST(ReportVerb, HasNoBaselineThatBreaksTheQuestion) {
+  // Prompts of three answers on two ranks: dealing sequences would split all of them.
+  std::string lengths = "length,group\n";
+  for (int i = 0; i < 48; ++i) lengths += fmt::format("{},{}\n", 100 + 37 * i % 500, i / 3);
+  const auto steps_of = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> call = {"plan",       "--lengths", "-",      "--ranks", "2",
+                                     "--capacity", "4096",      "--json", "-"};
+    call.insert(call.end(), flags.begin(), flags.end());
+    const std::string plan = run_program(call, lengths).out;
+    const Json data = data_of(run_program({"report", "-", "-o", "-"}, plan).out);
+    std::vector<Json> steps;
+    for (const Json& entry : data["entries"]) steps.push_back(entry["steps"][0]);
+    return steps;
+  };
+  for (const char* keep : {"rank", "microbatch"}) {
+    const auto steps = steps_of({"--keep-groups", keep});
+    ASSERT_EQ(steps.size(), 3u);
+    EXPECT_EQ(steps[0]["violation"], "");
+    EXPECT_THAT(steps[1]["violation"], HasSubstr("must be on the same ranks"));
+    EXPECT_EQ(steps[2]["violation"], "");
+  }
+  const auto few = steps_of({"--max-sequences", "4"});
+  EXPECT_EQ(few[0]["violation"], "");
+  EXPECT_THAT(few[1]["violation"], HasSubstr("options.max_sequences is 4"));
+  const auto wide = steps_of({"--context", "dynamic", "--min-context-size", "2"});
+  EXPECT_THAT(wide[0]["violation"], HasSubstr("options.min_context_size is 2"));
+}
+
 TEST(ReportVerb, ComparesPlansWithoutBaselines) {
   const std::string first = write_test_file("first.json", to_json(plan()));
   const Finished finished = run_program({"report", first, "-", "-o", "page.html"}, to_json(plan()));
@@ -130,9 +165,7 @@ TEST(ReportVerb, TakesOnePlanPerLine) {
   const std::string two = to_json(plan()) + "\n" + to_json(plan());
   const Finished finished = run_program({"report", "-", "-o", "-"}, two);
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
-  const std::string_view html = finished.out;
-  const auto begin = html.find("id=\"report-data\">") + 17;
-  const Json data = parse_json(html.substr(begin, html.find("</script>", begin) - begin), "test");
+  const Json data = data_of(finished.out);
   ASSERT_EQ(data["entries"].size(), 3u);
   for (const Json& entry : data["entries"]) EXPECT_EQ(entry["steps"].size(), 2u);
 }
@@ -143,6 +176,26 @@ TEST(ReportVerb, NamesTheStepThatIsInvalid) {
   const Finished finished = run_program({"report", path, path, "-o", html});
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
   EXPECT_THAT(finished.out, HasSubstr(path + ", step 2: invalid: "));
+}
+
+TEST(ReportVerb, NamesTheFirstInvalidStepsAlone) {
+  std::string plans = to_json(plan());
+  for (int i = 0; i < 11; ++i) plans += broken_plan();
+  const std::string path = write_test_file("many.jsonl", plans);
+  const Finished finished = run_program({"report", path, path, "-o", "many.html"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_THAT(finished.out, HasSubstr(", step 9: invalid: "));
+  EXPECT_THAT(finished.out, Not(HasSubstr(", step 10: invalid: ")));
+  EXPECT_THAT(finished.out, HasSubstr("\nand 14 more invalid steps\n"));
+}
+
+TEST(ReportVerb, SaysWhatWasEditedBeforeTheHash) {
+  Json document = parse_json(to_json(plan()), "test");
+  document["imbalance"] = 1.5;
+  const std::string path = write_test_file("edited.json", document.dump());
+  const Finished finished = run_program({"report", path, path, "-o", "edited.html"});
+  EXPECT_THAT(finished.out, HasSubstr("invalid: imbalance is 1.5, the plan has "));
+  EXPECT_THAT(finished.out, HasSubstr("; hash is "));
 }
 
 TEST(ReportVerb, DrawsAPlanOfAnotherHashAsInvalid) {

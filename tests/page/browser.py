@@ -15,6 +15,28 @@ import traceback
 SKIPPED = 77
 CHROMIUM = shutil.which("chromium", path="/usr/bin")  # not the snap: it sees no files outside of home
 LAPTOP = {"width": 1366, "height": 768}
+PHONE = {"width": 390, "height": 844}
+
+# Wraps the drawing of text: for each pixel that is all ink, the ink and what was there before.
+NOTE_INKS = """() => {
+  const draw = CanvasRenderingContext2D.prototype.fillText;
+  const channels = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+  window.inks = new Set();
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+    if (!this.canvas.classList.contains("plot")) return draw.call(this, text, x, y);
+    const scale = window.devicePixelRatio;
+    const box = [x * scale, (y - 8) * scale, this.measureText(text).width * scale, 16 * scale].map(Math.round);
+    const before = this.getImageData(...box).data;
+    draw.call(this, text, x, y);
+    const after = this.getImageData(...box).data;
+    const ink = channels(this.fillStyle);
+    for (let i = 0; i < after.length; i += 4) {
+      const isInk = ink.every((value, k) => Math.abs(value - after[i + k]) < 24);
+      const isChanged = ink.some((value, k) => Math.abs(before[i + k] - after[i + k]) > 24);
+      if (isInk && isChanged) window.inks.add([...ink, ...before.slice(i, i + 3)].join());
+    }
+  };
+}"""
 
 
 def enter_venv(folder):
@@ -102,12 +124,38 @@ class Report:
               return [colors.size, sum];
             }""")
 
+    def least_contrast(self):
+        """Of the labels of all timelines, drawn again, with what is behind them."""
+        self.page.evaluate(NOTE_INKS)
+        self.page.evaluate("window.dispatchEvent(new Event('resize'))")
+        self.settle()
+        # Looking at pixels is the test's own doing.
+        self.troubles = [trouble for trouble in self.troubles if "willReadFrequently" not in trouble]
+        pairs = [[int(part) for part in pair.split(",")] for pair in self.page.evaluate("[...window.inks]")]
+        return min(contrast(pair[:3], pair[3:]) for pair in pairs)
+
+    def is_in_sight(self, selector):
+        """Whether all of an element is on the screen."""
+        box = self.page.locator(selector).bounding_box()
+        return box is not None and box["y"] >= 0 and box["y"] + box["height"] <= self.page.viewport_size["height"]
+
     def background(self):
         return self.page.evaluate("getComputedStyle(document.body).backgroundColor")
 
 
 def brightness(color):
     return sum(int(part) for part in re.findall(r"\d+", color)[:3])
+
+
+def contrast(first, second):
+    """As WCAG 2 has it; text needs 4.5."""
+
+    def luminance(color):
+        parts = [value / 255 / 12.92 if value <= 10 else ((value / 255 + 0.055) / 1.055) ** 2.4 for value in color]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    dark, light = sorted(luminance(color) for color in (first, second))
+    return (light + 0.05) / (dark + 0.05)
 
 
 def run_checks(make_pages, venv, checks):

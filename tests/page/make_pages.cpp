@@ -67,6 +67,54 @@ std::vector<ReportEntry> several_steps() {
   return {before, after};
 }
 
+// Plans of questions that differ from that of the last in one thing each; the first in nothing.
+std::vector<ReportEntry> other_questions() {
+  StepPlan plan = example_plan({.ranks = 4, .sequences = 46, .stages = 4});
+  for (std::int32_t i = 0; i < 46; ++i) plan.batch.groups.emplace_back(i / 2);
+  for (int i = 0; i < 23; ++i) plan.batch.group_names.push_back("prompt");
+  std::vector<ReportEntry> entries;
+  const auto add = [&](const std::string& name, auto change) {
+    StepPlan other = plan;
+    change(other);
+    entries.push_back(entry(name, other));
+  };
+  add("equal", [](StepPlan& other) { other.topology.rank_speed = {1, 1, 1, 1}; });
+  add("speeds", [](StepPlan& other) { other.topology.rank_speed = {1, 1, 0.5, 1}; });
+  add("extra", [](StepPlan& other) { other.batch.extra_cost_ns.assign(46, 1000); });
+  add("kept", [](StepPlan& other) { other.options.keep_groups = KeepGroups::rank; });
+  add("virtual", [](StepPlan& other) {
+    other.topology.pipeline.virtual_ = 2;
+    other.topology.pipeline.group = 4;
+  });
+  add("shares", [](StepPlan& other) { other.topology.pipeline.shares = {0.4, 0.2, 0.2, 0.2}; });
+  add("transfer", [](StepPlan& other) { other.topology.pipeline.transfer_ns = 5000; });
+  add("numbers", [](StepPlan& other) { other.cost.linear_ns *= 2; });
+  entries.push_back(entry("plan.json", plan));
+  return entries;
+}
+
+// One name twice, rows of padding, and what a reader would not see otherwise.
+std::vector<ReportEntry> plans_of_one_name() {
+  StepPlan plan = example_plan({.sequences = 62});
+  plan.options.pad = Pad::rows;
+  plan.options.pad_multiple = 4;
+  plan.options.max_sequences = 50;
+  plan.topology.rank_speed = {1, 1, 0.5, 1};
+  const StepPlan padded = naive_plan(plan.batch, plan.topology, plan.cost, plan.options);
+  StepPlan edited = padded;
+  edited.topology.capacity *= 2;
+  edited.imbalance = 9;
+  return {entry("plan.json", padded), entry("plan.json", edited, "imbalance is 9")};
+}
+
+// Names as long as those of files can be; one of the plans has a banner.
+std::vector<ReportEntry> entries_with_long_names() {
+  const StepPlan plan = example_plan({.sequences = 24});
+  return {entry(std::string(80, 'a') + ".json", plan), entry(std::string(80, 'b') + ".json", plan),
+          entry(std::string(200, 'c'), plan, "slot 0 has " + std::string(120, '9') + " ranks"),
+          entry(std::string(200, 'd') + ".json", plan)};
+}
+
 // The first of the steps has no valid plan in one of the two.
 std::vector<ReportEntry> steps_with_a_gap() {
   std::vector<ReportEntry> entries = several_steps();
@@ -93,6 +141,9 @@ int main(int argc, char** argv) {
         {entry("pipeline.json", example_plan({.ranks = 4, .sequences = 46, .stages = 4}))});
   write(folder + "hostile.html", hostile_entries());
   write(folder + "troubled.html", troubled_entries());
+  write(folder + "long_names.html", entries_with_long_names());
+  write(folder + "questions.html", other_questions());
+  write(folder + "one_name.html", plans_of_one_name());
   write(folder + "steps.html", several_steps());
   write(folder + "gap.html", steps_with_a_gap());
   write(folder + "others.html", {entry("a.json", example_plan({.sequences = 200})),

@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 
-from browser import LAPTOP, brightness, run_checks
+from browser import LAPTOP, PHONE, brightness, run_checks
 
 
 def check_comparison(open_page):
@@ -126,6 +126,46 @@ def check_themes(open_page):
         report.wait_until(lambda: brightness(report.background()) < 150)
 
 
+def check_contrast(open_page):
+    """Labels can be read on every shade of a block."""
+    for name in ("ranks_4", "ranks_64", "pipeline"):
+        for scheme in ("light", "dark"):
+            with open_page(name, color_scheme=scheme) as report:
+                report.page.locator("#rows-in").click()  # room for labels
+                assert report.least_contrast() >= 4.5, (name, scheme, report.least_contrast())
+
+
+def check_long_names(open_page):
+    """Names and reasons without a space wrap, and leave each other room."""
+    for viewport in ({"width": 1440, "height": 900}, PHONE):
+        with open_page("long_names", viewport=viewport) as report:
+            wide = report.page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= viewport["width"], (viewport, wide)
+            assert "against aaaaaaaaaaaaaaaaaaa…aaaaaaaaaaaaaa.json" in report.text("#figures")
+    for name in ("long_names", "troubled"):
+        with open_page(name, viewport=PHONE) as report:
+            for box in [part.bounding_box() for part in report.page.locator(".banner > span").all()]:
+                assert box["width"] > 250, (name, box)
+
+
+def check_details_in_sight(open_page):
+    """What a click, a tap or Enter opens is on the screen, under its timeline."""
+    with open_page("ranks_4", reduced_motion="reduce") as report:
+        report.lane(0).click(position={"x": 100, "y": 20})
+        assert "naive: Slot" in report.text("#detail")
+        assert report.is_in_sight("#detail"), "without motion it is there at once"
+    with open_page("ranks_4") as report:
+        report.lane(2).focus()
+        report.page.keyboard.press("ArrowRight")
+        report.page.keyboard.press("Enter")
+        report.wait_until(lambda: report.is_in_sight("#detail"))
+    with open_page("ranks_4", viewport=PHONE, has_touch=True, is_mobile=True) as report:
+        assert report.page.locator(".for-touch").is_visible()
+        assert not report.page.locator(".for-mouse").is_visible()
+        report.lane(1).tap(position={"x": 100, "y": 20})
+        report.wait_until(lambda: report.is_in_sight("#detail .sequences tbody tr:first-child"))
+
+
 def check_hostile_text(open_page):
     """Markup in names, reasons and groups is shown as it is written, and never runs."""
     with open_page("hostile") as report:
@@ -168,6 +208,23 @@ def check_steps(open_page):
         report.page.locator("#step-choice").select_option("0")
         assert report.text("#comparison") == first
         assert "6 steps" in report.text("#history")
+        together = report.text("#all-steps")
+        assert re.fullmatch(r"6 steps of plans.jsonl take [\d.]+ s, [\d.]+ % less time than naive\.", together), together
+        spread = [line.split("\t") for line in report.text("#spread").splitlines()]
+        assert [line[0] for line in spread[2:]] == ["Gap to the bound", "Imbalance", "Padding"], spread
+        for name, *values in spread[2:]:
+            least, mean, median, most_but_few, most = (float(value.removesuffix(" %")) for value in values)
+            assert least <= mean <= most and least <= median <= most_but_few <= most, (name, values)
+        report.page.locator("#zoom-in").click()
+        begin, end = report.span()
+        full = end / 0.8  # six tenths in the middle
+        report.page.locator("#next-step").click()
+        next_begin, next_end = report.span()
+        assert abs(next_begin / next_end - begin / end) < 1e-9 and next_end != end, "zoom stays, on another axis"
+        report.page.locator("#zoom-fit").click()
+        assert report.span()[0] == 0
+        report.page.locator("#previous-step").click()
+        assert abs(report.span()[1] - full) < 1e-6 * full
         report.page.locator("#history canvas").last.click(position={"x": 600, "y": 60})
         assert report.page.locator("#step-choice").input_value() == "5"
     with open_page("alone") as report:
@@ -193,6 +250,53 @@ def check_what_is_compared(open_page):
         assert history.count("1 without a valid plan") == 1, history
 
 
+def check_questions(open_page):
+    """Plans of other questions are not compared, and the page says why."""
+    with open_page("questions") as report:
+        why = {}
+        for banner in report.page.locator(".banner").all_inner_texts():
+            name, words = re.fullmatch(r"(\w+) is not compared with plan.json\s+.*: (.*)", banner, re.S).groups()
+            why[name] = words
+        assert why == {
+            "speeds": "other rank speeds",
+            "extra": "other extra costs",
+            "kept": "none and rank as kept groups",
+            "virtual": "1 and 2 virtual stages per stage, 1 and 4 slots at a time",
+            "shares": "other shares of the stages",
+            "transfer": "other times between stages",
+            "numbers": "other numbers under the name qwen3-8b_h100",
+        }, why
+        assert "against equal" in report.text("#figures")
+
+
+def check_what_is_asked(open_page):
+    """What the drawing does not show is said, padding is one number, names are told apart."""
+    with open_page("one_name") as report:
+        subtitle = report.text("#subtitle")
+        for part in ("rank speeds 0.5 to 1, 1 of 4 ranks other than 1", "max_sequences 50", "pad_multiple 4"):
+            assert part in subtitle, (part, subtitle)
+        names = [cell.strip() for cell in report.page.locator("#comparison thead th").all_inner_texts()][1:]
+        assert names == ["plan.json (1)", "plan.json (2)"], names
+        rows = {cells[0]: cells[1:] for cells in (
+            row.split("\t") for row in report.text("#comparison tbody").splitlines())}
+        tokens = re.search(r"(\d+) tokens?", rows["Padding"][0]).group(1)
+        assert int(tokens) >= 4 and f" {tokens} padding," in report.text("#padding"), (tokens, report.text("#padding"))
+        assert [cell for cell in rows["Capacity"] if cell.strip()] == ["16,384", "32,768"], rows["Capacity"]
+        assert "Sync" not in rows
+        imbalances = [cell for cell in rows["Imbalance"] if cell.strip()]
+        assert len(imbalances) == 2 and imbalances[0] == imbalances[1], imbalances
+
+
+def check_lines_are_explained(open_page):
+    """The legends name the lines; a table that is cut off says so."""
+    with open_page("ranks_4") as report:
+        assert "lower bound" in report.text("#legend") and "lower bound" in report.text("#load-legend")
+        assert "capacity" in report.text("#fill-legend") and "limit" not in report.text("#memory-legend")
+        assert not report.page.locator("#comparison-hint").is_visible()
+    with open_page("ranks_4", viewport=PHONE) as report:
+        assert "scroll" in report.text("#comparison-hint")
+
+
 def check_pipeline(open_page):
     """Stages are rows, forward and backward are told apart."""
     with open_page("pipeline") as report:
@@ -205,8 +309,8 @@ def check_pipeline(open_page):
 
 
 CHECKS = [check_comparison, check_sizes, check_hover, check_wide_groups, check_zoom, check_keyboard, check_themes,
-          check_hostile_text, check_troubled_plans, check_steps,
-          check_what_is_compared, check_pipeline]  # fmt: skip
+          check_contrast, check_long_names, check_details_in_sight, check_hostile_text, check_troubled_plans, check_steps,
+          check_what_is_compared, check_questions, check_what_is_asked, check_lines_are_explained, check_pipeline]  # fmt: skip
 
 
 if __name__ == "__main__":

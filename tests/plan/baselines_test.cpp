@@ -1,5 +1,6 @@
 #include "isochron/plan/baselines.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -91,6 +92,54 @@ TEST(NaivePlan, ReachesEqualCountsByCuttingThenWithPlaceholders) {
   EXPECT_EQ(violation_of(plan), "");
 }
 
+// Prompts of two answers each, one behind the other.
+Batch prompts_of_two(std::vector<Tokens> lengths) {
+  Batch batch = batch_of(std::move(lengths));
+  for (std::size_t i = 0; i < batch.lengths.size(); ++i) {
+    batch.groups.emplace_back(static_cast<std::int32_t>(i / 2));
+    if (i % 2 == 0) batch.group_names.push_back(fmt::format("prompt {}", i / 2));
+  }
+  return batch;
+}
+
+TEST(NaivePlan, KeepsPromptGroupsOnTheirRanks) {
+  const StepPlan plan = naive_plan(prompts_of_two({6, 5, 4, 5, 3, 2}), {.ranks = 2, .capacity = 10},
+                                   token_cost, {.keep_groups = KeepGroups::rank});
+  // Rank 0 has the prompts 0 and 2: 6, then 5 + 3 + 2. Rank 1 has prompt 1.
+  ASSERT_EQ(plan.microbatches.size(), 2u);
+  EXPECT_THAT(numbers(plan.microbatches[0][0]), ElementsAre(0));
+  EXPECT_THAT(numbers(plan.microbatches[0][1]), ElementsAre(2, 3));
+  EXPECT_THAT(numbers(plan.microbatches[1][0]), ElementsAre(1, 4, 5));
+  EXPECT_EQ(plan.options.keep_groups, KeepGroups::rank);
+  EXPECT_EQ(violation_of(plan), "");
+}
+
+TEST(NaivePlan, KeepsPromptGroupsInAMicrobatch) {
+  const PlanOptions kept = {.keep_groups = KeepGroups::microbatch};
+  const Batch batch = prompts_of_two({5, 4, 4, 5, 1, 2});
+  const StepPlan plan = naive_plan(batch, {.ranks = 1, .capacity = 12}, token_cost, kept);
+  ASSERT_EQ(plan.microbatches.size(), 2u);
+  EXPECT_THAT(numbers(plan.microbatches[0][0]), ElementsAre(0, 1));
+  EXPECT_THAT(numbers(plan.microbatches[1][0]), ElementsAre(2, 3, 4, 5));
+  EXPECT_EQ(violation_of(plan), "");
+  PlanOptions alone = kept;
+  alone.oversize = Oversize::alone;
+  const StepPlan over = naive_plan(batch, {.ranks = 1, .capacity = 8}, token_cost, alone);
+  EXPECT_THAT(over.oversized,
+              ElementsAre(SequenceId(0), SequenceId(1), SequenceId(2), SequenceId(3)));
+  EXPECT_EQ(violation_of(over), "");
+}
+
+TEST(VerlPlan, BreaksWhatItDoesNotKnow) {
+  const Batch batch = prompts_of_two({9, 8, 1, 2, 9, 8, 1, 2});
+  const Topology topology = {.ranks = 2, .capacity = 20};
+  EXPECT_THAT(
+      violation_of(verl_plan(batch, topology, token_cost, {.keep_groups = KeepGroups::microbatch})),
+      HasSubstr("must be on the same ranks in one slot"));
+  EXPECT_THAT(violation_of(verl_plan(batch, topology, token_cost, {.max_sequences = 1})),
+              HasSubstr("options.max_sequences is 1"));
+}
+
 TEST(VerlPlan, BalancesGroupsOfEqualSizeAndAgreesOnTheCount) {
   const StepPlan plan = verl_plan(batch_of({8, 7, 2, 1, 9, 3, 2, 2}), {.ranks = 2, .capacity = 10},
                                   token_cost, {}, 17);
@@ -126,6 +175,14 @@ TEST(Baselines, HaveNoBoundThatTheyBeat) {
   EXPECT_EQ(plan.status, Status::feasible);
 }
 
+TEST(Baselines, NeedTheGroupsThatTheyAreToKeep) {
+  const auto make = [] {
+    (void)naive_plan(batch_of({1}), {.ranks = 1, .capacity = 10}, token_cost,
+                     {.keep_groups = KeepGroups::rank});
+  };
+  EXPECT_EQ(message_of(make), "[plan] keep_groups is rank, but the batch has no groups");
+}
+
 TEST(Baselines, RejectAnEmptyBatch) {
   const auto make = [] { (void)naive_plan({}, {.ranks = 1, .capacity = 10}, token_cost); };
   EXPECT_EQ(message_of(make), "[plan] the batch is empty, must have a sequence");
@@ -155,6 +212,11 @@ TEST(Baselines, AreValidOnRandomBatches) {
     const CostModel cost = cost_preset("qwen3-8b_h100");
     const StepPlan naive = naive_plan(batch, topology, cost, options);
     EXPECT_EQ(violation_of(naive), "");
+    Batch prompts = prompts_of_two(batch.lengths);
+    PlanOptions kept = options;
+    kept.keep_groups = random.below(2) == 0 ? KeepGroups::rank : KeepGroups::microbatch;
+    kept.oversize = Oversize::alone;  // a prompt may be more than one rank holds
+    EXPECT_EQ(violation_of(naive_plan(prompts, topology, cost, kept)), "");
     const StepPlan verl = verl_plan(batch, topology, cost, options);
     if (!verl.microbatches.empty()) {
       EXPECT_EQ(violation_of(verl), "");

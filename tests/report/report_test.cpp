@@ -113,6 +113,17 @@ TEST(ReportJson, CountsPaddedTokens) {
   EXPECT_EQ(document["entries"][0]["steps"][0]["groups"][0]["tokens"], 8 + 12);
 }
 
+TEST(ReportJson, HasTheOptionsThatAreNotTheDefault) {
+  StepPlan plan = example_plan({.ranks = 8, .sequences = 96});
+  const auto options_of = [](const StepPlan& each) {
+    return document_of({entry_of(each)})["entries"][0]["steps"][0]["options"];
+  };
+  EXPECT_EQ(options_of(plan), Json::object());
+  plan.options.max_sequences = 7;
+  plan.options.keep_groups = KeepGroups::rank;
+  EXPECT_EQ(options_of(plan).dump(), R"({"max_sequences":7,"keep_groups":"rank"})");
+}
+
 TEST(ReportJson, HasNoBarsForAPlanThatCannotBePlayed) {
   StepPlan plan = example_plan({.ranks = 8, .sequences = 96});
   plan.cost.context.clear();  // no group beyond one rank has a cost

@@ -47,34 +47,42 @@ function drawBlock(context, block, plan, width, height, clip) {
       context.setLineDash([]);
       continue;
     }
-    const color = colorOf(block.group.cost_ns);
+    const parts = shadedParts(block, rect, left, w, width);
     context.globalAlpha = plan.isInvalid ? 0.4 : 1;
-    context.fillStyle = color.fill;
-    context.fillRect(left, rect.y, w, rect.h);
+    for (const part of parts) {
+      context.fillStyle = part.shade.fill;
+      context.fillRect(part.x, rect.y, part.w, rect.h);
+    }
     context.globalAlpha = 1;
-    drawForwardShade(context, block, rect, left, w, width);
     if (plan.isInvalid) {
       context.fillStyle = colors.hatch;
       context.fillRect(left, rect.y, w, rect.h);
     } else {
-      drawLabel(context, block, plan, {x: left, y: rect.y, w, h: rect.h}, color.ink);
+      drawLabel(context, block, plan, {x: left, y: rect.y, w, h: rect.h}, parts);
     }
   }
 }
 
-function drawForwardShade(context, block, rect, left, w, width) {
-  if (block.direction === 1) return;
-  const end = block.seam === null ? left + w : Math.min(xOf(block.seam, width), left + w);
-  if (end <= left) return;
-  if (block.direction === -1 && rect.w < 6) return;
-  context.globalAlpha = block.direction === -1 ? 0.13 : 0.36;
-  context.fillStyle = colors.surface;
-  context.fillRect(left, rect.y, end - left, rect.h);
-  context.globalAlpha = 1;
+// What is seen of a block between `left` and `left + w`: one colour, or two with a seam.
+function shadedParts(block, rect, left, w, width) {
+  const shades = colorOf(block.group.cost_ns);
+  const whole = (shade) => [{x: left, w, shade}];
+  if (block.direction === 0) return whole(shades.forward);
+  if (block.direction === 1 || rect.w < 6) return whole(shades.plain);
+  // On a whole pixel: nothing shows through between the two.
+  const seam = clamp(Math.round(xOf(block.seam, width)), left, left + w);
+  return [
+    {x: left, w: seam - left, shade: shades.seam},
+    {x: seam, w: left + w - seam, shade: shades.plain}
+  ].filter((part) => part.w > 0);
 }
 
-function drawLabel(context, block, plan, rect, ink) {
-  if (rect.h < 10.5 || rect.w < 16) return;
+// In one ink: over the whole block, or the larger part where the parts need different ones.
+function drawLabel(context, block, plan, rect, parts) {
+  const isOneInk = parts.every((part) => part.shade.ink === parts[0].shade.ink);
+  const place = isOneInk ? {x: rect.x, w: rect.w, shade: parts[0].shade} :
+                           parts.reduce((widest, part) => (part.w > widest.w ? part : widest));
+  if (rect.h < 10.5 || place.w < 16) return;
   const size = `×${block.group.size}`;
   const slot = plan.stages > 1 ? `${block.group.slot}${block.direction === 0 ? 'F' : 'B'}` : '';
   const candidates = plan.stages > 1 ? [`${slot} ${size}`, slot] : [
@@ -83,9 +91,9 @@ function drawLabel(context, block, plan, rect, ink) {
     `${size}  ${timeText(block.group.cost_ns)}`, size
   ];
   context.font = font(Math.min(12, rect.h > 15 ? 11.5 : 9.5), 560);
-  const text = candidates.find((each) => context.measureText(each).width + 10 <= rect.w);
+  const text = candidates.find((each) => context.measureText(each).width + 10 <= place.w);
   if (!text) return;
-  context.fillStyle = ink;
+  context.fillStyle = place.shade.ink;
   context.textAlign = 'left';
-  context.fillText(text, rect.x + 5, rect.y + rect.h / 2 + 0.5);
+  context.fillText(text, place.x + 5, rect.y + rect.h / 2 + 0.5);
 }

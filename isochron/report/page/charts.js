@@ -1,4 +1,4 @@
-// The charts of a step: load, tokens and memory, where the room goes, and all steps.
+// The charts of a step: load, tokens and memory, and where the room goes.
 
 function busyOfRanks(plan) {
   return Array.from(
@@ -33,8 +33,7 @@ function loadChart(plan, most) {
 function fillChart(plan) {
   const groups = [...plan.filled].sort((a, b) => b.tokens / b.size - a.tokens / a.size);
   const padded = groups.map((group) => group.tokens / group.size);
-  const real =
-      groups.map((group) => sum(group.sequences.map((id) => lengthOf(plan, id))) / group.size);
+  const real = groups.map((group) => realTokens(plan, group) / group.size);
   const most = Math.max(plan.capacity, largest(padded)) * 1.04;
   const over = padded.filter((tokens) => tokens > plan.capacity).length;
   const {padded: taken, room} = plan.tokenCounts;  // as the token fill: wide groups count as wide
@@ -91,12 +90,29 @@ function drawCharts() {
       1.04 * Math.max(1, largest(measured.map((plan) => Math.max(plan.peak, plan.memory_limit))));
   fillWith(byId('memory'), ...measured.map((plan) => memoryChart(plan, heaviest)));
   drawRoom(drawn);
+  drawChartLegends(drawn);
   for (const [id, shown] of [
            ['load', drawn], ['fill', drawn], ['memory', measured], ['padding', drawn]]) {
     byId(id).closest('section').hidden = shown.length === 0;
   }
   drawHistory();
   for (const draw of redrawCharts) draw();
+}
+
+// What the colours and lines of the charts are, where there are any.
+function drawChartLegends(drawn) {
+  const swatch = (kind, text) => element('span', {}, element('i', {class: `swatch ${kind}`}), text);
+  const line = (kind, text) => element('span', {}, element('i', {class: `key ${kind}`}), text);
+  const hasBound = drawn.some((plan) => plan.bound_ns > 0);
+  const hasLimit = drawn.some((plan) => plan.memory_limit > 0);
+  const hasPadding = drawn.some((plan) => plan.tokenCounts.padded > plan.tokenCounts.real);
+  fillWith(
+      byId('load-legend'), swatch('real', 'busy'), swatch('unused', 'idle'),
+      ...(hasBound ? [line('dashed bound', 'lower bound')] : []));
+  fillWith(
+      byId('fill-legend'), swatch('real', 'tokens per rank'),
+      ...(hasPadding ? [swatch('pad', 'padding')] : []), line('text', 'capacity'));
+  fillWith(byId('memory-legend'), ...(hasLimit ? [line('bad', 'limit')] : []));
 }
 
 function drawRoom(drawn) {
@@ -106,61 +122,20 @@ function drawRoom(drawn) {
       item('unused', 'unused'));
   const most = largest(drawn.map((plan) => plan.tokenCounts.room));
   const cells = drawn.flatMap((plan) => {
-    const {real, padded, room, rows} = plan.tokenCounts;
+    const {real, padded, room} = plan.tokenCounts;
     const part = (kind, tokens) => {
       const made = element('i', {class: kind});
       made.style.width = `${(100 * tokens) / Math.max(1, room)}%`;
       return made;
     };
-    const track = element(
-        'div', {class: 'track'}, part('real', real - rows), part('pad', padded - real + rows));
+    const track = element('div', {class: 'track'}, part('real', real), part('pad', padded - real));
     track.style.width = `${(100 * room) / Math.max(1, most)}%`;
-    const note =
-        `${integerText(real - rows)} tokens, ${integerText(padded - real + rows)} padding, ${
-            integerText(Math.max(0, room - padded))} unused of ${integerText(room)}`;
+    const note = `${integerText(real)} tokens, ${integerText(padded - real)} padding, ${
+        integerText(Math.max(0, room - padded))} unused of ${integerText(room)}`;
     return [
       element('span', {class: 'label'}, plan.name), element('div', {}, track),
       element('span', {class: 'note'}, note)
     ];
   });
   fillWith(byId('padding'), legend, element('div', {class: 'room'}, ...cells));
-}
-
-// The time of every step, one chart per entry.
-function drawHistory() {
-  byId('history-section').hidden = numSteps < 2;
-  if (numSteps < 2) return;
-  const most = 1.04 *
-      Math.max(1, largest(entries.flatMap((entry) => entry.steps.map((step) => step.step_ns))));
-  const timesOf = (entry) => entry.steps.map((step) => (step.violation ? 0 : step.step_ns));
-  const shared = entries.map(timesOf).filter((times) => times.some((time) => time > 0));
-  const isShared = (i) => shared.every((times) => times[i] > 0);
-  fillWith(byId('history'), ...entries.map((entry) => {
-    const times = timesOf(entry);
-    const played = times.filter((time) => time > 0);
-    const compared = times.filter((time, i) => isShared(i));
-    const together = compared.length === times.length ?
-        `together ${timeText(sum(compared))}` :
-        `the ${integerText(compared.length)} that all have take ${timeText(sum(compared))}`;
-    const caption = `${plural(entry.steps.length, 'step')}, ${
-                        played.length === 0 ? 'none valid' : together}` +
-        (played.length < times.length ?
-             `; ${integerText(times.length - played.length)} without a valid plan` :
-             '');
-    return figure(entry, caption, barChart({
-                    ...timeAxis(most),
-                    values: times,
-                    first: 'step 1',
-                    last: integerText(times.length),
-                    color: () => colors.bar,
-                    lines: [],
-                    marked: shownStep,
-                    pick: showStep,
-                    tip: (i) =>
-                        [`Step ${i + 1}`,
-                         times[i] > 0 ? timeText(times[i]) :
-                                        entry.steps[i].violation || entry.steps[i].reason],
-                    label: `Time of each step of ${entry.name}. ${caption}.`,
-                  }));
-  }));
 }

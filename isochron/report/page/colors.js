@@ -5,15 +5,35 @@ function channels(hex) {
   return [value >> 16, (value >> 8) & 255, value & 255];
 }
 
-// 64 colours from cheap to dear, each with a colour for text on it.
+const mixed = (from, to, share) => from.map((value, i) => value + (to[i] - value) * share);
+
+// Relative luminance as WCAG has it.
+function luminance(rgb) {
+  const [r, g, b] = rgb.map((value) => {
+    const part = value / 255;
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+// Black or white, whichever can be read better: the contrast is at least 4.58.
+const inkOn = (rgb) => (luminance(rgb) > 0.179 ? '#000000' : '#ffffff');
+
+// A colour to fill with, and one for text on it.
+const shadeOf = (rgb) => ({fill: `rgb(${rgb.map(Math.round).join(',')})`, ink: inkOn(rgb)});
+
+// 64 colours from cheap to dear, each plain, as the forward part of a block, and as forward alone.
 function costRamp(style) {
+  const surface = channels(style.getPropertyValue('--surface').trim());
   const stops = [0, 1, 2, 3, 4].map((i) => channels(style.getPropertyValue(`--ramp-${i}`).trim()));
   return Array.from({length: 64}, (_, i) => {
     const place = (i / 63) * (stops.length - 1);
     const left = Math.min(stops.length - 2, Math.floor(place));
-    const mix = stops[left].map((from, k) => from + (stops[left + 1][k] - from) * (place - left));
-    const isLight = 0.299 * mix[0] + 0.587 * mix[1] + 0.114 * mix[2] > 138;
-    return {fill: `rgb(${mix.map(Math.round).join(',')})`, ink: isLight ? '#0c1a2b' : '#ffffff'};
+    const color = mixed(stops[left], stops[left + 1], place - left);
+    return {
+      plain: shadeOf(color),
+      seam: shadeOf(mixed(color, surface, 0.13)),
+      forward: shadeOf(mixed(color, surface, 0.36))
+    };
   });
 }
 
@@ -32,6 +52,8 @@ function hatchPattern(color) {
   return context.createPattern(tile, 'repeat');
 }
 
+const paleShare = 0.5;  // of the colour of what is planned but was not measured, over the lane
+
 function readColors() {
   const style = getComputedStyle(document.documentElement);
   const value = (name) => style.getPropertyValue(`--${name}`).trim();
@@ -41,8 +63,11 @@ function readColors() {
                'good', 'forward', 'backward', 'reduce', 'optimizer', 'other', 'sans']) {
     colors[name] = value(name);
   }
-  for (const kind of ['forward', 'backward', 'reduce', 'optimizer', 'other'])
-    colors[`${kind}-ink`] = value(`${kind}-ink`);
+  for (const kind of ['forward', 'backward', 'reduce', 'optimizer', 'other']) {
+    const color = channels(colors[kind]);
+    colors[`${kind}-ink`] = inkOn(color);
+    colors[`${kind}-pale-ink`] = inkOn(mixed(channels(colors.idle), color, paleShare));
+  }
   colors.ruleStrong = value('rule-strong');
   colors.barSoft = value('bar-soft');
 }

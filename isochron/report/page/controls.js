@@ -32,6 +32,9 @@ function addViewControls() {
   let pending = 0;
   window.addEventListener('resize', () => {
     cancelAnimationFrame(pending);
-    pending = requestAnimationFrame(redraw);
+    pending = requestAnimationFrame(() => {
+      redraw();
+      markScrolling();
+    });
   });
 }

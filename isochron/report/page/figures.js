@@ -32,9 +32,10 @@ function drawFigures(metrics, after, before) {
         const change = deltaOf(metric, after, before);
         if (change)
           delta.append(
-              element('span', {class: change.kind}, change.text), ` against ${before.name}`);
+              element('span', {class: change.kind}, change.text),
+              ` against ${shortName(before.name)}`);
         else if (before && metric.value(before) !== null)
-          delta.append(`${metric.text(metric.value(before))} in ${before.name}`);
+          delta.append(`${metric.text(metric.value(before))} in ${shortName(before.name)}`);
         else if (metric.aside)
           delta.append(metric.aside(after));
         return [element(
@@ -79,11 +80,30 @@ function drawComparison(columns, metrics, before, firstRows = []) {
           ...metrics.map(
               (metric) => comparisonRow(
                   metric.name, metric.note || '', metricCells(columns, metric, before)))));
+  markScrolling();
 }
 
 const banner = (kind, title, text) => element(
     'div', {class: `banner ${kind}`, role: kind ? 'note' : 'alert'}, element('strong', {}, title),
     element('span', {}, text));
+
+// Columns of one name are numbered: the page tells them apart by their names alone.
+function withOwnNames(columns) {
+  const names = columns.map((column) => column.name);
+  return columns.map((column, i) => {
+    const isOnly = names.indexOf(column.name) === names.lastIndexOf(column.name);
+    const number = names.slice(0, i + 1).filter((name) => name === column.name).length;
+    return isOnly ? column : {...column, name: `${column.name} (${number})`};
+  });
+}
+
+// Whether the table is wider than the screen, which a phone does not show.
+function markScrolling() {
+  const frame = byId('comparison').parentElement;
+  const isWider = frame.scrollWidth > frame.clientWidth;
+  byId('comparison-hint').hidden = !isWider;
+  frame.tabIndex = isWider ? 0 : -1;
+}
 
 // What the columns are called together.
 function titleOf(names) {

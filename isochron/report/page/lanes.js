@@ -32,14 +32,17 @@ function addPlot(lane, numLanes) {
 }
 
 // Puts lanes on the page, on one axis that ends at `last`. Those without a canvas have nothing to
-// draw.
+// draw. What was zoomed to stays: the same share of the time and of the ranks.
 function showLanes(all, last) {
+  const detail = byId('detail');
+  detail.hidden = true;
+  byId('lanes').after(detail);  // out of a lane that goes
   fillWith(byId('lanes'), ...all.map((lane) => lane.node));
   lanes = all.filter((lane) => lane.canvas);
   byId('axis').hidden = lanes.length === 0;
-  lastTime = Math.max(1, last);
-  Object.assign(view, {begin: 0, end: lastTime, top: 0, bottom: 1});
-  byId('detail').hidden = true;
+  const scale = Math.max(1, last) / lastTime;
+  lastTime *= scale;
+  Object.assign(view, {begin: view.begin * scale, end: view.end * scale});
 }
 
 // At most once a frame: wheels and pointers report more often.

@@ -34,5 +34,10 @@ const byteParts = (bytes) => scaledText(bytes, byteScales);
 const join = ([number, unit]) => (unit ? `${number} ${unit}` : number);
 const timeText = (ns) => join(timeParts(ns));
 const bytesText = (bytes) => join(byteParts(bytes));
+// Both ends of a long name: its folder and its ending.
+const shortName = (name, most = 40) => {
+  const half = Math.floor((most - 1) / 2);
+  return name.length <= most ? name : `${name.slice(0, half)}…${name.slice(-half)}`;
+};
 const rangeText = (first, size) =>
     (size === 1 ? `rank ${first}` : `ranks ${first}–${first + size - 1}`);

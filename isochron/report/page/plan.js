@@ -1,6 +1,6 @@
 // A plan as it is drawn: blocks on rows, and the sums that the summary shows.
 
-const entries = reportData.entries;
+const entries = withOwnNames(reportData.entries);
 const numSteps = Math.max(0, ...entries.map((entry) => entry.steps.length));
 let plans = [];  // of the chosen step, one per entry
 let shownStep = 0;
@@ -42,15 +42,27 @@ function blocksByRow(step, blocks) {
   return rows;
 }
 
+// Rows that were added are padding, as what rounds lengths up.
+const realTokens = (step, group) =>
+    sum(group.sequences.map((id) => (id < step.lengths.length ? step.lengths[id] : 0)));
+
 function tokenCounts(step) {
-  const counts = {real: 0, padded: 0, room: 0, rows: 2 * step.padding_rows};
+  const counts = {real: 0, padded: 0, room: 0};
   for (const group of step.groups) {
     if (group.sequences.length === 0) continue;
-    counts.real += sum(group.sequences.map((id) => lengthOf(step, id)));
+    counts.real += realTokens(step, group);
     counts.padded += group.tokens;
     counts.room += group.size * step.capacity;
   }
   return counts;
+}
+
+// Busiest rank over mean, of all stages: worked out here, because a file may say anything.
+function imbalanceOf(step) {
+  const busy = Array.from(
+      {length: step.ranks},
+      (_, rank) => sum(step.busy_ns.slice(rank * step.stages, (rank + 1) * step.stages)));
+  return sum(busy) > 0 ? (largest(busy) * step.ranks) / sum(busy) : 1;
 }
 
 function preparedPlan(entry, index) {
@@ -76,6 +88,7 @@ function preparedPlan(entry, index) {
     hasTimeline: step.groups.length > 0,
     isInvalid: step.violation !== '',
     tokenCounts: tokenCounts(step),
+    imbalance: imbalanceOf(step),
     num_slots: step.groups.length === 0 ? 0 : 1 + largest(step.groups.map((group) => group.slot)),
     widest: largest(filled.map((group) => group.size)),
     bubble: step.step_ns > 0 ? 1 - sum(step.busy_ns) / (step.step_ns * rows) : 0,
@@ -87,17 +100,47 @@ const hasFigures = (plan) => plan.hasTimeline;
 // An entry that others are measured against: it has a time, and nothing is wrong with it.
 const isSound = (plan) => plan.hasTimeline && !plan.isInvalid;
 
+const keptGroups = (plan) => plan.options.keep_groups || 'none';
+const devicesOfRank = (plan) => plan.options.tensor_parallel || 1;
+// None given are as all equal.
+const speedsOf = (plan) =>
+    (plan.rank_speed.length > 0 ? plan.rank_speed : Array.from({length: plan.ranks}, () => 1));
+const sharesOf = (plan) => {
+  const chunks = plan.stages * plan.virtual;
+  return (plan.shares.length > 0 ? plan.shares : Array.from({length: chunks}, () => 1 / chunks))
+      .map((share) => share.toFixed(9));
+};
+const haveEqual = (plan, other, valueOf) =>
+    JSON.stringify(valueOf(plan)) === JSON.stringify(valueOf(other));
+
 // In what two plans are about different things, in words; only what is about the same is compared.
 function differencesOf(plan, other) {
   const hasOtherLengths = plan.lengths.length !== other.lengths.length ||
       plan.lengths.some((length, i) => length !== other.lengths[i]);
   const difference = (name, a, b) => (a === b ? [] : [`${a} and ${b} ${name}`]);
+  const otherIf = (isOther, words) => (isOther ? [words] : []);
+  const isKept = keptGroups(plan) !== 'none' && keptGroups(other) !== 'none';
   return [
-    ...(hasOtherLengths ? ['other sequences'] : []),
+    ...otherIf(hasOtherLengths, 'other sequences'),
+    ...otherIf(!haveEqual(plan, other, (step) => step.extra_cost_ns), 'other extra costs'),
+    ...otherIf(
+        isKept && !haveEqual(plan, other, (step) => step.prompt_groups), 'other prompt groups'),
     ...difference('ranks', other.ranks, plan.ranks),
+    ...otherIf(!haveEqual(plan, other, speedsOf), 'other rank speeds'),
+    ...difference('devices of a rank', devicesOfRank(other), devicesOfRank(plan)),
     ...difference('stages', other.stages, plan.stages),
+    ...difference('virtual stages per stage', other.virtual, plan.virtual),
+    ...difference('slots at a time', other.chunk_group, plan.chunk_group),
+    ...otherIf(
+        sharesOf(plan).length === sharesOf(other).length && !haveEqual(plan, other, sharesOf),
+        'other shares of the stages'),
+    ...otherIf(plan.transfer_ns !== other.transfer_ns, 'other times between stages'),
     ...difference('as costs', other.cost, plan.cost),
+    ...otherIf(
+        plan.cost === other.cost && !haveEqual(plan, other, (step) => step.cost_model),
+        `other numbers under the name ${plan.cost}`),
     ...difference('passes', other.pass, plan.pass),
+    ...difference('as kept groups', keptGroups(other), keptGroups(plan)),
   ];
 }
 const isComparable = (plan, other) => differencesOf(plan, other).length === 0;

@@ -30,3 +30,4 @@ addStepChooser(Array.from({length: numSteps}, (_, i) => `${i + 1} of ${numSteps}
 addViewControls();
 applyTheme();
 showStep(0);
+drawAllSteps();

@@ -4,7 +4,8 @@
 // the first forward of the step was measured. In it times are as predicted, or stretched so that it
 // ends where the last backward was measured: a cost model that is off by a factor balances as well.
 
-const {runs, steps} = reportData;  // steps: those that are here in full
+const runs = withOwnNames(reportData.runs);
+const {steps} = reportData;  // those that are here in full
 let shownStep = 0;
 let isScaled = true;
 

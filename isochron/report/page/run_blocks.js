@@ -30,7 +30,7 @@ function drawBlock(context, block, plan, width, height, clip) {
       continue;
     const left = Math.max(rect.x, clip.left);
     const w = Math.min(rect.x + rect.w, clip.right) - left;
-    context.globalAlpha = block.isPlanned ? 0.5 : 1;
+    context.globalAlpha = block.isPlanned ? paleShare : 1;
     context.fillStyle = colors[block.kind];
     context.fillRect(left, rect.y, w, rect.h);
     context.globalAlpha = 1;
@@ -47,7 +47,7 @@ function drawSlot(context, block, rect) {
   context.font = font(rect.h > 15 ? 11 : 9.5, 560);
   const text = candidates.find((each) => context.measureText(each).width + 8 <= rect.w);
   if (!text) return;
-  context.fillStyle = block.isPlanned ? colors.text : colors[`${block.kind}-ink`];
+  context.fillStyle = colors[`${block.kind}${block.isPlanned ? '-pale' : ''}-ink`];
   context.textAlign = 'left';
   context.fillText(text, rect.x + 4, rect.y + rect.h / 2 + 0.5);
 }

@@ -41,7 +41,7 @@ const metrics = [
   },
   {
     name: 'Padding',
-    note: 'added so that groups divide',
+    note: 'added so that groups and rows divide',
     value: (p) => p.tokenCounts.padded - p.tokenCounts.real,
     text: (tokens) => plural(tokens, 'token')
   },
@@ -61,10 +61,57 @@ function statusPill(plan) {
   return element('span', {class: `pill ${status}`}, status);
 }
 
-const planRows = () =>
-    [comparisonRow('Status', '', plainCells(plans, statusPill)),
-     comparisonRow(
-         'Context', 'ranks that share a sequence', plainCells(plans, (plan) => plan.context))];
+// What a plan was asked for that is not the default, in words.
+const askedTexts = ({options}) => Object.entries(options).map(
+    ([name, value]) => (name === 'balance' ? 'dealt in order' : `${name} ${value}`));
+
+function planRows() {
+  const rows = [
+    comparisonRow('Status', '', plainCells(plans, statusPill)),
+    comparisonRow(
+        'Context', 'ranks that share a sequence', plainCells(plans, (plan) => plan.context))
+  ];
+  for (const [name, note, textOf] of [
+           [
+             'Capacity', 'padded tokens of a micro-batch on one rank',
+             (p) => integerText(p.capacity)
+           ],
+           ['Sync', 'when all ranks wait for each other', (p) => p.sync]]) {
+    // The heading has what all have in common.
+    if (new Set(plans.map(textOf)).size > 1)
+      rows.push(comparisonRow(name, note, plainCells(plans, textOf)));
+  }
+  const asked = plans.map((plan) => askedTexts(plan));
+  if (asked.some((texts) => texts.join() !== asked[0].join()))
+    rows.push(comparisonRow(
+        'Options', 'that are not the default', plainCells(plans, (plan) => {
+          const texts = askedTexts(plan);
+          return element(
+              'span', {},
+              ...(texts.length > 0 ? texts : ['–']).map((text) => element('div', {}, text)));
+        })));
+  return rows;
+}
+
+// What a reader cannot see of the machine and the question on the page.
+function questionFacts(plan) {
+  const facts = [];
+  const speeds = plan.rank_speed;
+  if (speeds.length > 0) {
+    const slowest = speeds.reduce((least, speed) => Math.min(least, speed), Infinity);
+    const others = speeds.filter((speed) => speed !== 1).length;
+    facts.push(`rank speeds ${slowest} to ${largest(speeds)}, ${integerText(others)} of ${
+        plural(plan.ranks, 'rank')} other than 1`);
+  }
+  if (plan.virtual > 1)
+    facts.push(`${plan.virtual} virtual stages per stage, ${plan.chunk_group} slots at a time`);
+  if (new Set(sharesOf(plan)).size > 1) facts.push('unequal shares of the stages');
+  if (plan.transfer_ns > 0) facts.push(`${timeText(plan.transfer_ns)} between stages`);
+  const dearer = plan.extra_cost_ns.filter((cost) => cost > 0).length;
+  if (dearer > 0) facts.push(`extra costs of ${plural(dearer, 'sequence')}`);
+  if (plan.memory_limit > 0) facts.push(`at most ${bytesText(plan.memory_limit)} of activations`);
+  return [...facts, ...askedTexts(plan)];
+}
 
 function drawBanners() {
   const banners = plans.flatMap((plan) => {
@@ -104,7 +151,9 @@ function drawHeading() {
   ];
   if (plan.pass === 'forward') facts.push('forward only');
   if (plan.first_sequence > 0) facts.push(`from sequence ${integerText(plan.first_sequence)}`);
-  byId('subtitle').textContent = facts.join('  ·  ');
+  const line = (texts) => element('div', {}, texts.join('  ·  '));
+  const more = questionFacts(plan);
+  fillWith(byId('subtitle'), line(facts), ...(more.length > 0 ? [line(more)] : []));
   byId('provenance').textContent = hasClock() ?
       `Times are predicted by the cost model ${
           plan.cost}; gradient reduction and the optimizer are not in them.` :

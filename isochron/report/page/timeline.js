@@ -26,16 +26,19 @@ function drawLegend() {
   const ramp = element('canvas', {'aria-hidden': 'true'});
   ramp.style.width = '96px';
   ramp.style.height = '10px';
+  const line = (kind, text) => element('span', {}, element('i', {class: `key ${kind}`}), text);
   const texts = [
     element('span', {}, 'Cost per rank 0', ramp, timeText(dearest)),
-    element('span', {}, '×c: group of c ranks'), element('span', {}, 'faded: forward')
+    element('span', {}, '×c: group of c ranks'), element('span', {}, 'faded: forward'),
+    line('text', 'end of the step')
   ];
+  if (lanes.some((lane) => lane.plan.bound_ns > 0)) texts.push(line('dashed bound', 'lower bound'));
   if (lanes.some((lane) => lane.plan.isInvalid))
     texts.push(element('span', {}, 'hatched: invalid'));
   fillWith(byId('legend'), ...texts);
   paint(ramp, (context, width, height) => {
     for (let x = 0; x < width; ++x) {
-      context.fillStyle = colors.ramp[Math.floor((63 * x) / (width - 1))].fill;
+      context.fillStyle = colors.ramp[Math.floor((63 * x) / (width - 1))].plain.fill;
       context.fillRect(x, 0, 1.5, height);
     }
   });
@@ -44,7 +47,7 @@ function drawLegend() {
 function buildLanes(before) {
   const all = plans.map((plan) => laneOf(plan, before));
   const drawn = plans.filter((plan) => plan.hasTimeline);
-  dearest = Math.max(
-      1, largest(drawn.map((plan) => largest(plan.filled.map((group) => group.cost_ns)))));
+  dearest =
+      Math.max(1, largest(drawn.map((plan) => largest(plan.filled.map((group) => group.cost_ns)))));
   showLanes(all, largest(drawn.map((plan) => Math.max(plan.step_ns, plan.bound_ns))));
 }

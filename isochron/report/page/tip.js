@@ -1,4 +1,4 @@
-// What a block holds: beside the pointer, and below the timelines once it is chosen. The page says
+// What a block holds: beside the pointer, and below its timeline once it is chosen. The page says
 // what it is: blockTitle(block, plan), blockFacts(block, plan) as pairs, blockWords(block, plan).
 
 function factsList(facts) {
@@ -58,6 +58,9 @@ const showBlockTip = (lane, block, x, y) => showTip(
     x, y, element('h3', {}, blockTitle(block, lane.plan)), factsList(blockFacts(block, lane.plan)),
     ...sequenceTable(block, lane.plan, 8));
 
+const prefersStillness = window.matchMedia('(prefers-reduced-motion: reduce)');
+
+// Under the lane of the block, so that both can be seen.
 function openDetail(lane, block) {
   const detail = byId('detail');
   const close = element('button', {type: 'button', onclick: closeDetail}, 'Close');
@@ -70,7 +73,9 @@ function openDetail(lane, block) {
       element(
           'div', {class: 'list', tabIndex: 0, 'aria-label': 'Sequences'},
           ...sequenceTable(block, lane.plan, Infinity)));
+  lane.node.append(detail);
   detail.hidden = false;
+  detail.scrollIntoView({block: 'nearest', behavior: prefersStillness.matches ? 'auto' : 'smooth'});
 }
 function closeDetail() {
   byId('detail').hidden = true;
