@@ -61,14 +61,16 @@ class SecondLook {
         best_(std::move(slots)) {}
 
   DraftSlots run() {
-    if (are_static_sizes_searched(trial_, problem_)) {
+    const bool has_sizes = are_static_sizes_searched(trial_, problem_);
+    if (has_sizes && !is_pipeline_) {
       search_static_sizes();
-      if (!is_pipeline_) search_powers();
+      search_powers();
     }
     // Nothing takes much longer than that.
     left_ = worth(2 * least_possible());
     if (left_ < cost_of(problem_)) return std::move(best_);
     left_ = worth(static_cast<double>(least().time));
+    if (has_sizes && is_pipeline_) search_static_sizes();
     if (is_far()) search_others();
     return std::move(best_);
   }
@@ -212,7 +214,7 @@ class SecondLook {
       if (is_searched && is_near(bound_)) continue;
       if (is_free && areas.exceed(size, time)) continue;
       const auto fixed = with_static_size(problem_, size);
-      if (fixed == nullptr) continue;
+      if (fixed == nullptr || (is_pipeline_ && !can_afford(*fixed))) continue;
       const Nanoseconds bound =
           is_pipeline_ ? pipeline_bound(*fixed, rank_room_of(*fixed)) : bound_of_size(*fixed, time);
       if (is_beaten(bound) || (is_searched && is_near(bound))) continue;

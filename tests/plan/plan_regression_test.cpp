@@ -320,5 +320,17 @@ TEST(PlanRegression, TheBoundCountsMicrobatchesOfFewSequences) {
   }
 }
 
+// One sequence more than slots hold evenly: nine slots of one sequence, three of them idle on a
+// rank, end earlier than eight of which one has two.
+TEST(PlanRegression, ASequenceTooManyGetsASlotInThePipeline) {
+  const std::vector<Tokens> lengths(33, 2048);
+  const Topology topology = {.ranks = 4, .capacity = 4096, .pipeline = {.stages = 8}};
+  for (const Sync sync : {Sync::step, Sync::microbatch}) {
+    const StepPlan plan = checked_plan(lengths, topology, {.sync = sync});
+    EXPECT_EQ(plan.microbatches.size(), 9U);
+    EXPECT_LE(plan.predicted_step_ns, plan.lower_bound_ns + plan.lower_bound_ns / 12);
+  }
+}
+
 }  // namespace
 }  // namespace isochron

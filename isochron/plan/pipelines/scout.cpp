@@ -196,6 +196,11 @@ std::vector<Scout::SlotCount> Scout::slot_counts(std::int32_t size) const {
     const auto whole = static_cast<std::int32_t>(std::clamp(count, fewest, most));
     counts.insert((whole + multiple - 1) / multiple * multiple);
   }
+  // Few items, each in a slot of its own: no slot is twice as long, and some idle.
+  constexpr std::int32_t few = 64;
+  if (enough > filled && enough <= few) {
+    counts.insert((enough + multiple - 1) / multiple * multiple);
+  }
   // Some cell has at least the mean.
   std::vector<SlotCount> likely_first;
   for (const std::int32_t count : counts) {
