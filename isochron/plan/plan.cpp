@@ -42,6 +42,15 @@ StepPlan without_answer(StepPlan plan, Status status, std::string reason) {
   return plan;
 }
 
+// Fewer leave a group without one, however they are spread.
+std::int32_t fewest_items(const StepPlan& plan) {
+  const PipelineShape& shape = plan.topology.pipeline;
+  const ContextMode mode = context_mode(plan.options.context);
+  const bool is_fixed = mode.kind == ContextMode::Kind::fixed;
+  const std::int32_t num_groups = is_fixed ? plan.topology.ranks / mode.size : 1;
+  return num_groups * (shape.virtual_ > 1 ? shape.group : 1);
+}
+
 // Adds a unit that was left out to the first micro-batch that has room for it.
 bool has_joined(std::size_t unit, StepPlan& plan) {
   std::vector<SequenceId> ids;
@@ -113,7 +122,16 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
 
   std::string reason;
   bool is_short = false;  // the last answer lacks sequences
-  const auto is_answered = [&](std::size_t num_kept) {
+  const auto note_short = [&] {
+    is_short = true;
+    reason = fmt::format(
+        "{} {} cannot fill equally many slots on {} ranks without placeholders", num_units(plan),
+        plan.options.keep_groups == KeepGroups::none ? "sequences" : "groups", topology.ranks);
+  };
+  const bool must_be_full =
+      plan.options.counts == Counts::equal && plan.options.short_ != Short::empty;
+  bool are_too_few = false;  // for any slots at all
+  const auto is_answered = [&](std::size_t num_kept, bool is_searched) {
     Problem problem(work_of(plan, num_kept), within_memory(plan), cost, plan.options);
     is_short = false;
     if (auto obstacle = find_memory_obstacle(plan, problem)) {
@@ -124,20 +142,19 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
       reason = std::move(*excluded);
       return false;
     }
+    are_too_few = must_be_full && problem.num_items() < fewest_items(plan);
+    if (are_too_few) {
+      note_short();
+      return false;
+    }
     const std::int64_t effort = plan.options.effort.value_or(default_effort(problem));
-    auto [slots, bound] = plan.options.balance ? search_plan(plan, problem, effort)
-                                               : FoundSlots{.slots = deal_in_order(problem)};
-    if (plan.options.counts == Counts::equal && plan.options.short_ != Short::empty &&
-        has_placeholder(slots)) {
-      is_short = true;
+    auto [slots, bound] = plan.options.balance && is_searched
+                              ? search_plan(plan, problem, effort)
+                              : FoundSlots{.slots = deal_in_order(problem)};
+    if (must_be_full && has_placeholder(slots)) {
+      note_short();
       auto full = find_full_slots(plan, problem, std::move(slots));
-      if (!full) {
-        reason = fmt::format(
-            "{} {} cannot fill equally many slots on {} ranks without placeholders",
-            num_units(plan), plan.options.keep_groups == KeepGroups::none ? "sequences" : "groups",
-            topology.ranks);
-        return false;
-      }
+      if (!full) return false;
       slots = *std::move(full);
     }
     set_slots(problem, slots, plan);
@@ -151,10 +168,13 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
     return true;
   };
   std::size_t kept = num_units(plan);
-  bool has_answer = is_answered(kept);
-  while (!has_answer && is_short && plan.options.short_ == Short::drop && kept > 1) {
-    has_answer = is_answered(--kept);
+  bool has_answer = is_answered(kept, true);
+  const bool is_dropped = !has_answer && plan.options.short_ == Short::drop;
+  // What can be filled, shows without a search.
+  while (is_dropped && !has_answer && is_short && !are_too_few && kept > 1) {
+    has_answer = is_answered(--kept, false);
   }
+  if (is_dropped && has_answer && !is_answered(kept, true)) has_answer = is_answered(kept, false);
   if (has_answer) {
     while (kept < num_units(plan) && has_joined(kept, plan)) ++kept;
   }
