@@ -34,7 +34,9 @@ PlanFigures figures_of(const StepPlan& plan) {
         continue;
       }
       ++figures.groups_of_size[group.ranks.size];
-      figures.room_tokens += plan.topology.capacity * group.ranks.size;
+      // Where there is more room than sequences could ever fill, its number says nothing.
+      constexpr Tokens plenty = Tokens{1} << 40;
+      figures.room_tokens += std::min(plan.topology.capacity, plenty) * group.ranks.size;
       Tokens padded = 0;
       for (const SequenceId id : group.sequences) {
         if (id.index() < plan.batch.lengths.size()) figures.real_tokens += lengths[id.index()];

@@ -68,8 +68,13 @@ std::vector<std::vector<Piece>> units_of(const StepPlan& plan, KeepGroups keep) 
   return units;
 }
 
+// Of a group; no more than what all lengths add up to at most.
+Tokens capacity_of(const Topology& topology, std::int32_t size) {
+  return std::min(topology.capacity, max_total_cost / max_ranks) * size;
+}
+
 bool holds_all(const Start& start, std::int32_t size) {
-  const Tokens capacity = start.plan.topology.capacity * size;
+  const Tokens capacity = capacity_of(start.plan.topology, size);
   const auto fits = [&](const Piece& piece) {
     Tokens tokens = 0;
     for (const SequenceId id : piece) {
@@ -117,7 +122,7 @@ Start start_of(const Batch& batch, const Topology& topology, const CostModel& co
   const ContextMode mode = context_mode(options.context);
   start.group_size = mode.kind == ContextMode::Kind::fixed ? mode.size : static_size(start);
   start.num_groups = topology.ranks / start.group_size;
-  start.group_capacity = topology.capacity * start.group_size;
+  start.group_capacity = capacity_of(topology, start.group_size);
   for (const Tokens length : start.lengths) {
     start.padded.push_back(padded_length(length, start.group_size, options.tensor_parallel));
   }

@@ -72,7 +72,7 @@ bool has_joined(std::size_t unit, StepPlan& plan) {
           std::any_of(group.sequences.begin(), group.sequences.end(), [&](SequenceId id) {
             return std::binary_search(plan.oversized.begin(), plan.oversized.end(), id);
           });
-      if (is_oversized || tokens > within_memory(plan).capacity * group.ranks.size ||
+      if (is_oversized || tokens / group.ranks.size > within_memory(plan).capacity ||
           (limit > 0 && group.sequences.size() + ids.size() > limit)) {
         continue;
       }
