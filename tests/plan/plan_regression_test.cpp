@@ -258,7 +258,7 @@ TEST(PlanRegression, APromptOfSeveralMicrobatchesMayTakeFewerOnWideGroups) {
 // 10 to 30 % later.
 TEST(PlanRegression, DivisorsThatDoNotNestCostNothing) {
   const auto expect_no_slower = [](std::int32_t count, std::int32_t ranks, PlanOptions options) {
-    const std::vector<Tokens> lengths = long_tailed_lengths(count, 0);
+    const std::vector<Tokens> lengths = long_tailed_lengths(count, 1);
     const Topology topology = {.ranks = ranks, .capacity = 16'384};
     options.context = "dynamic:powers";
     const StepPlan powers = checked_plan(lengths, topology, options);
