@@ -22,17 +22,11 @@ class Annealing {
       : problem_(problem),
         time_(time),
         random_(7),
-        bundle_of_(static_cast<std::size_t>(problem.num_items())) {
+        bundle_of_(static_cast<std::size_t>(problem.num_items())),
+        ranges_(admitted_ranges(problem)) {
     for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
       for (const ItemId item : problem.items_of(bundle))
         bundle_of_[static_cast<std::size_t>(item)] = bundle;
-    }
-    for (const std::int32_t size : problem.sizes()) {
-      for (std::int32_t first = 0; first + size <= problem.num_ranks();
-           first += problem.first_step(size)) {
-        const RankRange ranks{.first = first, .size = size};
-        if (problem.price_of(ranks) >= 0) ranges_.push_back(ranks);
-      }
     }
   }
 

@@ -188,6 +188,18 @@ Nanoseconds pass_bound(const Problem& problem, Nanoseconds bound) {
                   static_cast<Nanoseconds>(std::ceil(forward - rounding)));
 }
 
+std::vector<RankRange> admitted_ranges(const Problem& problem) {
+  std::vector<RankRange> ranges;
+  for (const std::int32_t size : problem.sizes()) {
+    for (std::int32_t first = 0; first + size <= problem.num_ranks();
+         first += problem.first_step(size)) {
+      const RankRange ranks{.first = first, .size = size};
+      if (problem.price_of(ranks) >= 0) ranges.push_back(ranks);
+    }
+  }
+  return ranges;
+}
+
 std::vector<std::int32_t> groups_by_rank(const Problem& problem,
                                          const std::vector<DraftGroup>& slot) {
   std::vector<std::int32_t> group_of(static_cast<std::size_t>(problem.num_ranks()), -1);

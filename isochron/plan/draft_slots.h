@@ -52,6 +52,9 @@ using DraftSlots = std::vector<std::vector<DraftGroup>>;
 // as there are any; what idles then is a placeholder, a group without items.
 void equalize(const Problem& problem, std::int32_t multiple, DraftSlots& slots);
 
+// All ranks that a group may have.
+[[nodiscard]] std::vector<RankRange> admitted_ranges(const Problem& problem);
+
 // Which group each rank is in, in one slot; -1: none.
 [[nodiscard]] std::vector<std::int32_t> groups_by_rank(const Problem& problem,
                                                        const std::vector<DraftGroup>& slot);

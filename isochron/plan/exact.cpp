@@ -271,18 +271,6 @@ OneSlot slot_of_sizes(const Problem& problem, SlotRanks used) {
   return result;
 }
 
-std::vector<RankRange> admitted_ranges(const Problem& problem) {
-  std::vector<RankRange> ranges;
-  for (const std::int32_t size : problem.sizes()) {
-    for (std::int32_t first = 0; first + size <= problem.num_ranks();
-         first += problem.first_step(size)) {
-      const RankRange ranks{.first = first, .size = size};
-      if (problem.price_of(ranks) >= 0) ranges.push_back(ranks);
-    }
-  }
-  return ranges;
-}
-
 // From the first rank to the last: the last one of those so far idles, or ends a group.
 OneSlot slot_of_places(const Problem& problem, const std::vector<RankRange>& ranges,
                        SlotRanks used) {
