@@ -138,9 +138,9 @@ class SecondLook {
   // their time by then.
   bool has_grids() const { return is_pipeline_ && !is_annealed(problem_); }
 
-  // What looks at a step of that time are worth: in pipelines a hundredth of it, less or up to
-  // twice as much by what may be lost; elsewhere less, since there answers are closer to their
-  // bounds, unless few items lose much: then a part of what is more than usual.
+  // What looks at a step of that time are worth: in pipelines about a hundredth of it, by what may
+  // be lost; elsewhere less, since there answers are closer to their bounds, unless few items lose
+  // much: then a part of what is more than usual.
   double worth(double time) const {
     constexpr std::int32_t few_items = 128;  // they take no time
     const bool is_short = is_time(bound_) && !trial_.options.effort;
