@@ -43,11 +43,11 @@ StepPlan without_answer(StepPlan plan, Status status, std::string reason) {
 }
 
 // Fewer leave a group without one, however they are spread.
-std::int32_t fewest_items(const StepPlan& plan) {
+std::int64_t fewest_items(const StepPlan& plan) {
   const PipelineShape& shape = plan.topology.pipeline;
   const ContextMode mode = context_mode(plan.options.context);
   const bool is_fixed = mode.kind == ContextMode::Kind::fixed;
-  const std::int32_t num_groups = is_fixed ? plan.topology.ranks / mode.size : 1;
+  const std::int64_t num_groups = is_fixed ? plan.topology.ranks / mode.size : 1;
   return num_groups * (shape.virtual_ > 1 ? shape.group : 1);
 }
 
