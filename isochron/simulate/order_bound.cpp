@@ -17,7 +17,7 @@
 // twice, since k is not after j. Where the largest slots are few, this is what makes 1F1B wait.
 // A rise at one k and a fall at one j count for all such paths, so that weighted means of them
 // bound the longest. What is missed before k and what after j cannot be the same slots:
-// split_bound.cpp.
+// split_bound.cpp. The ends of an order, and paths that turn more than twice: place_bound.cpp.
 
 #include "isochron/simulate/order_bound.h"
 
@@ -27,6 +27,7 @@
 #include "isochron/core/int128.h"
 #include "isochron/simulate/journey_bound.h"
 #include "isochron/simulate/largest_sum.h"
+#include "isochron/simulate/place_bound.h"
 #include "isochron/simulate/split_bound.h"
 
 namespace isochron {
@@ -369,7 +370,9 @@ Nanoseconds order_bound(std::span<const PassCost> costs, const PipelineShape& sh
   Int128 bound = bound_of(table, shape, pass, true);
   const bool can_split = pass == Pass::train && shape.virtual_ == 1 && shape.shares.empty();
   if (can_split && shape.stages > 1 && max_work > 0) {
-    bound = std::max<Int128>(bound, split_bound(table.rows(), shape, max_work));
+    const std::int64_t split_work = max_work / 8;  // enough for most; more of it gains little
+    bound = std::max<Int128>(bound, split_bound(table.rows(), shape, split_work));
+    bound = std::max<Int128>(bound, place_bound(table.rows(), shape, max_work - split_work));
   }
   return clamped(bound);
 }

@@ -84,26 +84,30 @@ MicrobatchOrder order_microbatches(std::span<const PipelineItem> items, const Pi
     sizes.push_back(item.cost.forward + item.cost.backward);
     bytes.push_back(item.activation_bytes);
   }
-  const Nanoseconds lower_bound_ns =
-      options.bound_work > 0 ? order_bound(costs, shape, options.pass, options.bound_work)
-                             : quick_order_bound(costs, shape, options.pass);
+  const Nanoseconds first_bound_ns = options.bound_work > 0
+                                         ? order_bound(costs, shape, options.pass)
+                                         : quick_order_bound(costs, shape, options.pass);
 
   const std::int64_t max_bytes = options.max_activation_bytes;
   const bool is_limited = max_bytes > 0;
   std::optional<PipelineMemory> memory;
   if (is_limited) memory.emplace(shape, options.pass, bytes);
   if (is_limited && memory->lower_bound() > max_bytes) {
-    return {.status = Status::infeasible, .lower_bound_ns = lower_bound_ns};
+    return {.status = Status::infeasible, .lower_bound_ns = first_bound_ns};
   }
   PipelineRule rule(rows, shape, options.pass, memory ? &*memory : nullptr, max_bytes);
   const auto start = is_limited ? spread_order(bytes, static_cast<std::size_t>(shape.stages))
                                 : std::vector<std::int32_t>{};
-  return result_of(find_order({.sizes = sizes,
-                               .lower_bound_ns = lower_bound_ns,
-                               .max_work = options.max_work,
-                               .start = start},
-                              rule),
-                   lower_bound_ns);
+  // The further above its bound, the larger detours the search takes: a better one holds it back.
+  FoundOrder found = find_order({.sizes = sizes,
+                                 .lower_bound_ns = first_bound_ns,
+                                 .max_work = options.max_work,
+                                 .start = start},
+                                rule);
+  if (found.is_best || options.bound_work == 0) return result_of(std::move(found), first_bound_ns);
+  const Nanoseconds bound_ns = order_bound(costs, shape, options.pass, options.bound_work);
+  found.is_best = found.score.excess_bytes == 0 && found.score.time_ns <= bound_ns;
+  return result_of(std::move(found), bound_ns);
 }
 
 namespace {

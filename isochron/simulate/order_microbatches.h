@@ -20,7 +20,7 @@ struct OrderOptions {
   Pass pass = Pass::train;
   std::int64_t max_activation_bytes = 0;  // of the slots in flight on a stage; 0: no limit
   std::int64_t max_work = 60'000'000;     // operations simulated; about 1 ns each
-  std::int64_t bound_work = 2'000'000;    // as many for a better bound; 0: a quick one will do
+  std::int64_t bound_work = 60'000'000;   // as many for a better bound; 0: a quick one will do
 };
 
 struct MicrobatchOrder {
