@@ -7,13 +7,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "isochron/check/plain_plan.h"
 #include "isochron/check/plan_bound.h"
-#include "isochron/check/plan_cost.h"
 #include "isochron/check/plan_dropped.h"
 #include "isochron/check/plan_groups.h"
 #include "isochron/check/plan_placeholders.h"
 #include "isochron/check/plan_places.h"
-#include "isochron/check/plan_sizes.h"
 #include "isochron/check/plan_time.h"
 #include "isochron/check/plan_view.h"
 #include "isochron/check/result_input.h"
@@ -58,42 +57,12 @@ Violation find_hash_violation(const Json& document, const StepPlan& plan) {
       given, hash);
 }
 
-// Whether it is a plan to run every sequence in a slot of its own, from rank 0 on.
-bool has_plain_plan(const PlanView& view) {
-  const PlanOptions& options = view.options();
-  const bool is_divided = view.num_real() % options.pad_multiple == 0;
-  if (options.pad == Pad::error && !is_divided) return false;
-  if (options.counts == Counts::equal && options.short_ != Short::empty) return false;
-  if (options.keep_groups == KeepGroups::microbatch || options.max_activation_bytes > 0) {
-    return false;
-  }
-  std::vector<std::int64_t> sizes = group_sizes(view);
-  // Prompt groups on one set of ranks: then all are as wide as the widest needs.
-  const bool is_one_size = options.keep_groups == KeepGroups::rank && view.is_dynamic();
-  if (is_one_size && !sizes.empty()) sizes = {sizes.back()};
-  const bool may_be_alone =
-      options.oversize == Oversize::alone && !is_one_size &&
-      is_runnable(view.plan().cost,
-                  {.first = 0, .size = view.is_dynamic() ? view.num_ranks() : view.mode().size});
-  const auto runs = [&](SequenceId id) {
-    return may_be_alone || fits_some_size(view, sizes, std::span(&id, 1));
-  };
-  for (std::int32_t i = 0; i < view.num_real(); ++i) {
-    if (!runs(SequenceId(i))) return false;
-  }
-  const bool has_padding = options.pad == Pad::rows && !is_divided;
-  return !has_padding || may_be_alone ||
-         std::any_of(sizes.begin(), sizes.end(), [&](std::int64_t size) {
-           return view.tokens_per_rank(padding_row_length, size) <= view.plan().topology.capacity;
-         });
-}
-
 // Without an answer there is nothing to say about one.
 Violation find_empty_answer_violation(const PlanView& view) {
   const StepPlan& plan = view.plan();
   const std::string_view status = name_of(plan.status);
-  if (has_plain_plan(view)) {
-    return fmt::format("status is {}, but every sequence can run in a slot of its own", status);
+  if (const auto plain = find_plain_plan(view)) {
+    return fmt::format("status is {}, but {}", status, *plain);
   }
   if (!plan.microbatches.empty() || !plan.oversized.empty() || !plan.dropped.empty()) {
     return fmt::format("status is {}, so microbatches, oversized and dropped must be empty",

@@ -221,8 +221,10 @@ double imbalance(const PlanView& view, const Costs& costs) {
   return busiest / (total / static_cast<double>(busy.size()));
 }
 
+}  // namespace
+
 // By the order of a stage alone: what a rank runs one after the other never overlaps.
-std::vector<std::int64_t> peak_bytes(const PlanView& view) {
+std::vector<std::int64_t> peak_activation_bytes(const PlanView& view) {
   const PipelineShape& shape = view.plan().topology.pipeline;
   const double bytes_per_token = view.plan().cost.activation_bytes_per_token;
   const bool is_train = view.options().pass == Pass::train;
@@ -260,8 +262,6 @@ std::vector<std::int64_t> peak_bytes(const PlanView& view) {
   return peak;
 }
 
-}  // namespace
-
 PlanTimes plan_times(const PlanView& view) {
   const double num_operations = 2.0 * static_cast<double>(view.num_slots()) *
                                 static_cast<double>(view.num_ranks()) *
@@ -275,7 +275,7 @@ PlanTimes plan_times(const PlanView& view) {
   }
   return {.step_ns = step_time(view, costs),
           .imbalance = imbalance(view, costs),
-          .peak_activation_bytes = peak_bytes(view)};
+          .peak_activation_bytes = peak_activation_bytes(view)};
 }
 
 }  // namespace isochron::check

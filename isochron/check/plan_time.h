@@ -19,4 +19,7 @@ struct PlanTimes {
 // ranks. O(slots * ranks * chunks).
 [[nodiscard]] PlanTimes plan_times(const PlanView& view);
 
+// The last of these alone, of slots whose ranks may be idle.
+[[nodiscard]] std::vector<std::int64_t> peak_activation_bytes(const PlanView& view);
+
 }  // namespace isochron::check

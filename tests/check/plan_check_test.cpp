@@ -525,6 +525,131 @@ TEST(CheckPlan, BelievesThatThereIsNoPlanUnlessOneIsPlainToSee) {
          p.batch.group_names = {"a"};
        },
        "valid"},
+      {"its prompt fits", infeasible_plan,
+       [](StepPlan& p) {
+         p.topology.capacity = 17;
+         p.options.keep_groups = KeepGroups::microbatch;
+         p.batch.groups = {PromptGroupId(0), PromptGroupId(0)};
+         p.batch.group_names = {"a"};
+       },
+       "status is infeasible, but every prompt group can run in a slot of its own"},
+      {"its prompt does not fit", infeasible_plan,
+       [](StepPlan& p) {
+         p.topology.capacity = 16;
+         p.options.keep_groups = KeepGroups::microbatch;
+         p.batch.groups = {PromptGroupId(0), PromptGroupId(0)};
+         p.batch.group_names = {"a"};
+       },
+       "valid"},
+      {"its prompt has too many sequences", infeasible_plan,
+       [](StepPlan& p) {
+         p.topology.capacity = 17;
+         p.options.max_sequences = 1;
+         p.options.keep_groups = KeepGroups::microbatch;
+         p.batch.groups = {PromptGroupId(0), PromptGroupId(0)};
+         p.batch.group_names = {"a"};
+       },
+       "valid"},
+      {"all ranks leave no placeholder", infeasible_plan,
+       [](StepPlan& p) {
+         p.options.context = "dynamic";
+         p.options.oversize = Oversize::widen;
+         p.options.counts = Counts::equal;
+         p.options.short_ = Short::error;
+       },
+       "status is infeasible, but every sequence can run on all ranks in a slot of its own"},
+      {"all ranks are too many", infeasible_plan,
+       [](StepPlan& p) {
+         p.topology.capacity = 12;
+         p.options.context = "dynamic";
+         p.options.oversize = Oversize::widen;
+         p.options.max_context_size = 1;
+         p.options.counts = Counts::equal;
+         p.options.short_ = Short::error;
+         p.batch.lengths = {5, 12, 7};
+       },
+       "valid"},
+      {"two sequences for two ranks", infeasible_plan,
+       [](StepPlan& p) {
+         p.topology.capacity = 12;
+         p.options.counts = Counts::equal;
+         p.options.short_ = Short::error;
+       },
+       "status is infeasible, but the sequences fill slots of 2 groups one by one"},
+      {"two sequences for two groups, of which one crosses a border", infeasible_plan,
+       [](StepPlan& p) {
+         p.topology.ranks = 4;
+         p.options.context = "static:2";
+         p.options.counts = Counts::equal;
+         p.options.short_ = Short::error;
+         p.cost.context = {{.kind = ContextKind::all_gather_kv, .links = {{3, 1, 0}}}};
+       },
+       "valid"},
+      {"prompts are dropped whole", infeasible_plan,
+       [](StepPlan& p) {
+         p.options.context = "dynamic";
+         p.options.oversize = Oversize::widen;
+         p.options.counts = Counts::equal;
+         p.options.short_ = Short::drop;
+         p.options.keep_groups = KeepGroups::rank;
+         p.topology.pipeline = {.stages = 2, .virtual_ = 2, .group = 2};
+         p.batch.lengths = {5, 12, 7};
+         p.batch.groups = {PromptGroupId(0), PromptGroupId(0), PromptGroupId(0)};
+         p.batch.group_names = {"a"};
+       },
+       "valid"},
+      {"three sequences for two ranks", infeasible_plan,
+       [](StepPlan& p) {
+         p.topology.capacity = 12;
+         p.options.counts = Counts::equal;
+         p.options.short_ = Short::drop;
+         p.batch.lengths = {5, 12, 7};
+       },
+       "status is infeasible, but without the last 1 the sequences fill slots of 2 groups one by "
+       "one"},
+      {"dealt in order", infeasible_plan,
+       [](StepPlan& p) {
+         p.topology.capacity = 12;
+         p.options.balance = false;
+         p.options.counts = Counts::equal;
+         p.options.short_ = Short::error;
+       },
+       "valid"},
+      {"within a limit on activations", infeasible_plan,
+       [](StepPlan& p) {
+         p.topology.capacity = 12;
+         p.options.max_activation_bytes = 36;
+       },
+       "status is infeasible, but every sequence can run in a slot of its own"},
+      {"over a limit on activations", infeasible_plan,
+       [](StepPlan& p) {
+         p.topology.capacity = 12;
+         p.options.max_activation_bytes = 35;
+       },
+       "valid"},
+      {"not known under a limit on activations", infeasible_plan,
+       [](StepPlan& p) {
+         p.status = Status::unknown;
+         p.topology.capacity = 12;
+         p.options.max_activation_bytes = 36;
+       },
+       "valid"},
+      {"two in flight within a limit on activations", infeasible_plan,
+       [](StepPlan& p) {
+         p.topology.capacity = 12;
+         p.topology.pipeline.stages = 2;
+         p.options.counts = Counts::equal;
+         p.options.max_activation_bytes = 26;
+       },
+       "status is infeasible, but every sequence can run in a slot of its own"},
+      {"two in flight over a limit on activations", infeasible_plan,
+       [](StepPlan& p) {
+         p.topology.capacity = 12;
+         p.topology.pipeline.stages = 2;
+         p.options.counts = Counts::equal;
+         p.options.max_activation_bytes = 25;
+       },
+       "valid"},
       {"slots without an answer", infeasible_plan,
        [](StepPlan& p) { p.microbatches = {{group_of(0, 1, {0})}}; },
        "status is infeasible, so microbatches, oversized and dropped must be empty"},
@@ -547,6 +672,7 @@ TEST(CheckPlan, BelievesThatThereIsNoPlanUnlessOneIsPlainToSee) {
          p.topology.capacity = 12;
          p.options.counts = Counts::equal;
          p.options.short_ = Short::error;
+         p.batch.lengths = {5, 12, 7};
        },
        "valid"},
       {"rows that do not divide", infeasible_plan,
