@@ -51,7 +51,8 @@ std::optional<BinOf> longest_first(const Units& units, const DearestFirst& order
         if (tokens[bin] + units.tokens_of(unit) > limits.capacity ||
             sizes[bin] + units.size_of(unit) > limits.max_size) {
           if (--patience < 0) return std::nullopt;
-          const bool is_full = tokens[bin] + fewest[i] > limits.capacity;
+          const bool is_full =
+              tokens[bin] + fewest[i] > limits.capacity || sizes[bin] >= limits.max_size;
           if (!is_full) aside.emplace_back(winner, cheapest.key());
           cheapest.set(winner, Tournament::out);
           continue;

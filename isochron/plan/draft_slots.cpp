@@ -243,10 +243,12 @@ std::vector<std::vector<ItemId>> first_fit(const Problem& problem, std::int32_t 
   std::vector<std::vector<ItemId>> groups;
   std::vector<Tokens> rooms;
   std::vector<std::int32_t> seats;
+  std::size_t num_full = 0;  // of the first groups, by their sequences
   for (const ItemId item : items) {
     const Tokens needs = problem.tokens(size, item);
     const std::int32_t sequences = max_sequences == 0 ? 0 : problem.num_sequences(item);
-    std::size_t i = 0;
+    while (max_sequences > 0 && num_full < groups.size() && seats[num_full] == 0) ++num_full;
+    std::size_t i = num_full;
     while (i < groups.size() && (rooms[i] < needs || seats[i] < sequences)) ++i;
     if (i == groups.size()) {
       groups.emplace_back();

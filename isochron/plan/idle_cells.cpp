@@ -194,6 +194,11 @@ class IdleFill {
 }  // namespace
 
 void fill_idle_cells(const Problem& problem, DraftSlots& slots) {
+  const bool is_split = std::all_of(slots.begin(), slots.end(), [](const auto& slot) {
+    return std::all_of(slot.begin(), slot.end(),
+                       [](const DraftGroup& group) { return group.items.size() < 2; });
+  });
+  if (is_split) return;  // nobody has anything to give
   IdleFill fill(problem, slots);
   fill.split_own();
   fill.split_wide();

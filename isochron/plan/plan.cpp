@@ -147,10 +147,12 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
       note_short();
       return false;
     }
-    const std::int64_t effort = plan.options.effort.value_or(default_effort(problem));
-    auto [slots, bound] = plan.options.balance && is_searched
-                              ? search_plan(plan, problem, effort)
-                              : FoundSlots{.slots = deal_in_order(problem)};
+    const auto found = [&] {
+      const std::optional<std::int64_t>& effort = plan.options.effort;
+      return search_plan(plan, problem, effort ? *effort : default_effort(problem));
+    };
+    auto [slots, bound] =
+        plan.options.balance && is_searched ? found() : FoundSlots{.slots = deal_in_order(problem)};
     if (must_be_full && has_placeholder(slots)) {
       note_short();
       auto full = find_full_slots(plan, problem, std::move(slots));

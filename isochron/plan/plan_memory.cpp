@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "isochron/core/int128.h"
@@ -57,6 +58,48 @@ std::int64_t least_bytes(const StepPlan& plan, const Problem& problem, ItemId it
   return least;
 }
 
+// What some rank holds at least on some stage of a training pass without virtual stages. Every slot
+// has an item, and a stage holds as many slots at a time as there are stages from it on, or all of
+// them: the longest item with as many others, at best the shortest, all spread evenly over the
+// ranks.
+struct InFlight {
+  std::int64_t bytes = 0;
+  std::int32_t num_items = 0;
+};
+
+InFlight least_in_flight(const StepPlan& plan, const Problem& problem) {
+  const PipelineShape& shape = plan.topology.pipeline;
+  InFlight most;
+  if (plan.options.pass == Pass::forward || shape.virtual_ > 1) return most;
+  std::vector<Tokens> ascending;  // on all ranks of the group that pads an item least
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    Tokens least = std::numeric_limits<Tokens>::max();
+    for (const std::int32_t size : sizes_of(plan, problem, item)) {
+      least = std::min(least, tokens_per_rank(plan, problem, item, size) * size);
+    }
+    ascending.push_back(least);
+  }
+  std::sort(ascending.begin(), ascending.end());
+  for (std::int32_t stage = 0; stage < shape.stages; ++stage) {
+    const std::int32_t width = std::min(shape.stages - stage, problem.num_items());
+    double tokens = static_cast<double>(ascending.back());
+    for (std::int32_t i = 0; i + 1 < width; ++i) {
+      tokens += static_cast<double>(ascending[static_cast<std::size_t>(i)]);
+    }
+    const double share =
+        shape.shares.empty() ? 1.0 / shape.stages : shape.shares[static_cast<std::size_t>(stage)];
+    const double bytes =
+        tokens * plan.cost.activation_bytes_per_token * share / problem.num_ranks();
+    // Every micro-batch is rounded, by half a byte at most, and so is this.
+    const double least = std::floor(bytes * (1 - 1e-12) - 0.5 * width);
+    if (least > static_cast<double>(most.bytes)) {
+      const double cut = std::min(least, static_cast<double>(max_total_cost));
+      most = {.bytes = static_cast<std::int64_t>(cut), .num_items = width};
+    }
+  }
+  return most;
+}
+
 }  // namespace
 
 std::optional<std::string> find_memory_obstacle(const StepPlan& plan, const Problem& problem) {
@@ -68,7 +111,12 @@ std::optional<std::string> find_memory_obstacle(const StepPlan& plan, const Prob
         "{} holds at least {} activation bytes on a stage, max_activation_bytes is {}",
         item_text(plan, problem.sequences_of(item)), least, limit);
   }
-  return std::nullopt;
+  const InFlight least = limit > 0 ? least_in_flight(plan, problem) : InFlight{};
+  if (least.bytes <= limit) return std::nullopt;
+  return fmt::format(
+      "{} micro-batches in flight hold at least {} activation bytes on a stage of some rank, "
+      "max_activation_bytes is {}",
+      least.num_items, least.bytes, limit);
 }
 
 Topology within_memory(const StepPlan& plan) {

@@ -12,7 +12,8 @@
 
 namespace isochron {
 
-// Why no plan keeps the limit; none if no item alone breaks it.
+// Why no plan keeps the limit: an item alone, or the longest with as many others as are in flight
+// in any plan. None if neither is known to break it.
 [[nodiscard]] std::optional<std::string> find_memory_obstacle(const StepPlan& plan,
                                                               const Problem& problem);
 

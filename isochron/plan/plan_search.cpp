@@ -18,6 +18,7 @@
 #include "isochron/plan/equal_search.h"
 #include "isochron/plan/exact.h"
 #include "isochron/plan/full_slots.h"
+#include "isochron/plan/lone_item.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
 #include "isochron/plan/pipelines/pipeline_search.h"
 #include "isochron/plan/plan_memory.h"
@@ -27,6 +28,7 @@
 #include "isochron/plan/second_look.h"
 #include "isochron/plan/slots/paced_slots.h"
 #include "isochron/plan/slots/slot_search.h"
+#include "isochron/plan/slots/widen_groups.h"
 #include "isochron/plan/steps/nested_anneal.h"
 #include "isochron/plan/steps/nested_step.h"
 #include "isochron/plan/steps/step_search.h"
@@ -69,13 +71,15 @@ Nanoseconds free_step_bound(const Problem& problem) {
 // The effort that a step of slots is worth: about a hundredth of its time, or the search takes
 // longer than the step gets shorter. Few items are annealed, which takes longer for its effort.
 std::int64_t effort_of_step(const Problem& problem, Nanoseconds bound) {
-  if (problem.options().keep_groups != KeepGroups::none) {
+  if (problem.options().keep_groups == KeepGroups::rank) {
     return std::numeric_limits<std::int64_t>::max();
   }
   // Aligned slots are soon as good as they get.
   const bool are_aligned = problem.options().sync == Sync::microbatch && problem.is_aligned();
   const Nanoseconds part = !has_few_items(problem) ? 12'000 : are_aligned ? 40'000 : 20'000;
-  return time_to_plan(bound) / part;
+  // With equal counts a search that is left out is missed, in whichever pass.
+  const bool has_slots = problem.options().sync == Sync::microbatch;
+  return time_to_plan(has_slots ? pass_bound(problem, bound) : bound) / part;
 }
 
 // What the search for the mode of the plan finds, polished.
@@ -171,20 +175,51 @@ Nanoseconds least_equal_step(const Problem& problem) {
   return kept_bound(problem, block_bound(problem, low));
 }
 
-// Slots in which every rank has a micro-batch.
-DraftSlots with_equal_counts(const Problem& problem, DraftSlots slots, Nanoseconds bound,
-                             std::int64_t effort) {
-  const Nanoseconds before = slots_time(problem, slots);
-  equalize(problem, 1, slots);
-  const Nanoseconds after = slots_time(problem, slots);
-  if (after <= before + before / 100 || problem.options().keep_groups != KeepGroups::none) {
-    return slots;
+// Gives every rank a micro-batch in every slot.
+class EqualCounts {
+ public:
+  EqualCounts(const Problem& problem, Nanoseconds bound, std::int64_t effort)
+      : problem_(problem), bound_(bound), effort_(effort) {}
+
+  DraftSlots answer(DraftSlots slots) {
+    const Nanoseconds before = slots_time(problem_, slots);
+    DraftSlots wide = slots;
+    equalize(problem_, 1, slots);
+    Nanoseconds after = slots_time(problem_, slots);
+    // Ranks that idle may share what stands beside them instead.
+    if (after > before && problem_.options().keep_groups != KeepGroups::rank &&
+        widen_groups(problem_, wide)) {
+      equalize(problem_, 1, wide);
+      const Nanoseconds widened = slots_time(problem_, wide);
+      if (widened < after) slots = std::move(wide);
+      after = std::min(after, widened);
+    }
+    if (after <= before + before / 100 || problem_.options().keep_groups != KeepGroups::none) {
+      return slots;
+    }
+    // Ranks that idle got what does not suit them: micro-batches of one sequence leave them alone.
+    return !apart(after).empty() && slots_time(problem_, apart_) < after ? apart_ : slots;
   }
-  // Ranks that idle got what does not suit them: micro-batches of one sequence leave them alone.
-  DraftSlots other = search_slots(*with_single_sequences(problem), bound, effort).slots;
-  equalize(problem, 1, other);
-  return slots_time(problem, other) < after ? other : slots;
-}
+
+ private:
+  // They are searched for once, where they may end before `time`, which falls; empty if they are
+  // not.
+  const DraftSlots& apart(Nanoseconds time) {
+    if (is_searched_ || problem_.options().max_sequences == 1) return apart_;
+    is_searched_ = true;
+    const auto single = with_single_sequences(problem_);
+    if (equal_count_bound(*single) >= time) return apart_;
+    apart_ = search_slots(*single, bound_, effort_).slots;
+    equalize(problem_, 1, apart_);
+    return apart_;
+  }
+
+  const Problem& problem_;
+  Nanoseconds bound_;
+  std::int64_t effort_;
+  bool is_searched_ = false;
+  DraftSlots apart_;
+};
 
 // Whether slots of any size may save more than it takes to search for them, beside aligned ones
 // that are known and have a bound of their own: what that is above the bound of all, and a part of
@@ -210,9 +245,10 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Answer an
   Nanoseconds least = std::numeric_limits<Nanoseconds>::max();  // of training
   Nanoseconds least_predicted = std::numeric_limits<Nanoseconds>::max();
   bool is_short = true;  // has placeholders where they are an error
+  EqualCounts equal_counts(problem, bound, effort);
   const auto consider = [&](DraftSlots slots) {
     if (slots.empty()) return;
-    slots = with_equal_counts(problem, std::move(slots), bound, effort);
+    slots = equal_counts.answer(std::move(slots));
     const auto time_of = [&](const DraftSlots& each) { return predicted_time(problem, each); };
     bool is_short_here = false;
     if (problem.options().short_ != Short::empty) {
@@ -230,10 +266,13 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Answer an
   const auto aligned = answer == Answer::whole ? find_aligned(problem) : nullptr;
   Nanoseconds aligned_bound = 0;
   if (aligned) consider(aligned_answer(plan, *aligned, whole_effort, aligned_bound));
+  const auto is_near = [&] { return !is_short && least <= bound + (bound >> 13); };
   if (is_kept || problem.has_speeds()) {
-    consider(search_kept_slots(problem, bound, effort));  // every rank has its own pace, or its own
+    // Every rank has its own pace, or its own bundles. Of many items paces alone are soon found.
+    const std::int64_t part = is_kept || has_few_items(problem) ? effort : effort / 4;
+    consider(search_kept_slots(problem, bound, part));
   }
-  if (!is_kept) {
+  if (!is_kept && !(problem.has_speeds() && is_near())) {
     // Beside aligned groups a part of the effort, more of it for few items.
     const std::int64_t rest =
         std::max(effort / 3, effort / 3 * 2 - std::int64_t{60} * problem.num_items());
@@ -428,6 +467,7 @@ FoundSlots search_plan(const StepPlan& plan, const Problem& problem, std::int64_
     const auto priced = with_same_work(problem, problem.topology(), same.cost, plan.options);
     return {.slots = search_plan(same, *priced, effort).slots, .bound = 0};
   }
+  if (auto alone = find_lone_item(plan, problem)) return *std::move(alone);
   if (plan.options.keep_groups != KeepGroups::none && has_single_prompts(problem)) {
     // Nothing to keep together: searches without that rule look at more.
     StepPlan same = plan;

@@ -5,22 +5,46 @@
 
 #include "isochron/plan/anneal.h"
 #include "isochron/plan/default_effort.h"
+#include "isochron/plan/exact.h"
 #include "isochron/plan/plan_memory.h"
 #include "isochron/plan/plan_slots.h"
+#include "isochron/plan/related_problems.h"
 #include "isochron/plan/steps/nested_step.h"
 
 namespace isochron {
 
 namespace {
 
-// How many trials take that time; each plays so many parts of items.
+// How many trials take that time; each plays so many parts of items, and where counts are equal
+// gives every rank that idles something to do, which takes as long if ranks are many.
 std::int64_t trials_within(const StepPlan& plan, Nanoseconds time, std::int64_t played) {
   const bool is_free = plan.options.counts == Counts::free;
   const std::int64_t for_a_part = plan.topology.pipeline.stages > 1       ? 150
                                   : plan.options.sync == Sync::microbatch ? 110
                                   : is_free                               ? 40
                                                                           : 240;
-  return time / (50 + for_a_part * played);
+  constexpr std::int32_t few_ranks = 8;
+  const std::int64_t num_idle = is_free ? 0 : std::max(0, plan.topology.ranks - few_ranks);
+  const std::int64_t for_idle = 100 * num_idle;
+  return time / (50 + for_a_part * played + for_idle);
+}
+
+// The best slots of the same ranks without stages, all equally fast: where micro-batches are dear,
+// few of them count, and they are hard to come by one change at a time. Empty if items are more
+// than very few.
+DraftSlots flat_slots(const Problem& problem) {
+  constexpr std::int32_t very_few = 8;
+  PlanOptions options = problem.options();
+  if (problem.num_items() > very_few || options.keep_groups == KeepGroups::rank) return {};
+  Topology topology = problem.topology();
+  topology.pipeline = {};
+  topology.rank_speed.clear();
+  options.sync = Sync::microbatch;
+  options.counts = Counts::equal;
+  options.max_activation_bytes = 0;
+  const auto flat = with_same_work(problem, topology, problem.model(), options);
+  auto exact = find_exact_slots(*flat);
+  return exact ? std::move(exact->slots) : DraftSlots{};
 }
 
 }  // namespace
@@ -52,16 +76,25 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
     equalize(problem, multiple, filled);
     return time_of_equal(filled);
   };
-  // A trial plays the step once. What nests as well as can be is hardly ever improved.
-  const bool is_near = options.counts == Counts::free && has_nested_step(problem);
+  if (shape.stages > 1) {
+    DraftSlots flat = flat_slots(problem);
+    if (!flat.empty()) equalize(problem, multiple, flat);
+    if (!flat.empty() && time_of_equal(flat) < time_of_equal(slots)) slots = std::move(flat);
+  }
+  // A trial plays the step once. What nests as well as can be is hardly ever improved, unless
+  // groups are too small for all ranks: then they have to cross.
+  const bool is_near = options.counts == Counts::free && has_nested_step(problem) &&
+                       problem.sizes().back() == problem.num_ranks();
   const std::int64_t played = std::max(problem.num_items(), multiple) * shape.num_chunks();
   const std::int64_t cost = 1 + (is_near ? played * 16 : played / 4);
   std::int64_t num_trials = effort / cost;
   // The fewer items there are, the more a change costs on the way to a better step.
   const bool are_very_few = problem.num_items() <= 8 && !is_near;
   if (!options.effort && is_time(bound)) {
-    const Nanoseconds part = answer == Answer::rough ? 2000 : are_very_few ? 200 : 500;
+    const Nanoseconds part = answer == Answer::rough ? 2000 : are_very_few ? 200 : 1000;
     num_trials = std::min(num_trials, trials_within(plan, time_to_plan(bound) / part, played));
+    constexpr std::int64_t for_an_item = 16;  // with fewer of them nothing is found
+    if (num_trials < for_an_item * problem.num_items()) return slots;
   }
   const double heat = are_very_few ? 0.8 / problem.num_items() : 0.02;
   DraftSlots annealed = anneal(problem, slots, bound, heat, num_trials, time);

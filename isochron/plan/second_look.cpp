@@ -154,8 +154,9 @@ class SecondLook {
                                                : 0.25;  // aligned groups have had theirs
     const double part = has_grids()             ? 0.008 * std::min(1.0, lost / usually_lost)
                         : is_pipeline_          ? 0.01 * std::min(2.0, lost / usually_lost)
-                        : is_annealed(problem_) ? 0.003
-                                                : 0.005;
+                        : is_annealed(problem_) ? 0.002
+                        : is_free(problem_)     ? 0.005
+                                                : 0.003;
     const bool are_few =
         has_few_items(problem_) && (problem_.is_aligned() || is_annealed(problem_));
     const double beyond = time - (has_grids() ? 1.3 : 1.2) * least_possible();
@@ -174,16 +175,25 @@ class SecondLook {
       return std::min(2e6 + 20e3 * num_items, 1e5 + 3e3 * num_items + 0.006 * least_possible());
     }
     if (is_pipeline_) return 1e5 + 30e3 * num_items;
-    const PlanOptions& options = question.options();
-    const bool is_free = options.sync == Sync::step && options.counts == Counts::free;
-    if (!is_free && (has_few_items(question) || !is_kept())) return time_of_equal_counts(question);
+    if (!is_free(question) && (has_few_items(question) || !is_kept())) {
+      return time_of_equal_counts(question);
+    }
     // Few items are annealed for parts of the step (polish.cpp, nested_anneal.cpp).
     const double annealed =
         is_annealed(question) && is_time(bound_) ? time_of_looks(least_possible()) / 200 : 0;
     return time_of_free_counts() + annealed;
   }
   double time_of_free_counts() const {
-    return 1e5 + (is_kept() ? 6e3 : 1.8e3) * problem_.num_items();
+    return 1e5 + (is_kept() ? 6e3 : 3e3) * problem_.num_items();
+  }
+  static bool is_free(const Problem& question) {
+    return question.options().sync == Sync::step && question.options().counts == Counts::free;
+  }
+  // What the cheapest of the other questions takes about.
+  double cost_of_others() const {
+    if (is_pipeline_) return cost_of(problem_);
+    if (is_kept()) return std::min(cost_of(problem_), time_of_free_counts());
+    return std::min(cost_of(problem_), time_of_equal_counts(problem_));
   }
   bool is_kept() const { return problem_.options().keep_groups == KeepGroups::rank; }
   double least_possible() const {
@@ -234,7 +244,8 @@ class SecondLook {
   // as far as `time`, which a step takes.
   static Nanoseconds bound_of_size(const Problem& fixed, Nanoseconds time) {
     const PlanOptions& options = fixed.options();
-    Nanoseconds low = step_bound(fixed);
+    Nanoseconds low = step_bound(fixed, time);
+    if (low >= time) return low;
     if (options.counts == Counts::equal) low = std::max(low, equal_count_bound(fixed));
     if (options.sync == Sync::microbatch && low < time) low = std::max(low, slot_bound(fixed));
     if (options.keep_groups != KeepGroups::rank || low >= time) return low;
@@ -262,10 +273,11 @@ class SecondLook {
   // A rough answer tells: more effort seldom makes up for what the question leaves out.
   void search_others() {
     constexpr std::int64_t to_begin = 2000;  // less than that saves little
-    if (left_ < std::min(cost_of(problem_), time_of_free_counts())) return;
+    if (left_ < cost_of_others()) return;
     for (const NarrowerQuestion& question : narrower_questions(problem_)) {
       if (!can_afford(*question.problem)) continue;
-      if (is_beaten(bound_of(*question.problem))) continue;
+      const bool is_bound_known = question.problem->options().sync != problem_.options().sync;
+      if (!is_bound_known && is_beaten(bound_of(*question.problem))) continue;
       // In pipelines whole bundles are few, and take as long to look at as all they hold.
       const std::int64_t of_items = effort_ * question.problem->num_items() / problem_.num_items();
       const std::int64_t part = has_grids()              ? of_items / 4

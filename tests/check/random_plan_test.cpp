@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -78,6 +80,33 @@ TEST(CheckPlanBound, IsBeatenByNoRandomPlanAndMetByMany) {
     if (bound.step_ns > 0 && static_cast<double>(bound.step_ns) > close) ++num_close;
   }
   EXPECT_GT(num_close, 400);
+}
+
+// Whoever has a plan and says that there is none.
+StepPlan denied(StepPlan plan) {
+  plan.status = Status::infeasible;
+  plan.reason = "nothing fits";
+  plan.microbatches.clear();
+  plan.oversized.clear();
+  plan.dropped.clear();
+  plan.predicted_step_ns = 0;
+  plan.lower_bound_ns = 0;
+  plan.imbalance = 1;
+  std::fill(plan.peak_activation_bytes.begin(), plan.peak_activation_bytes.end(), 0);
+  return plan;
+}
+
+TEST(RandomPlan, IsMissedWhereItIsDenied) {
+  int num_refuted = 0;
+  const int num_plans = 400;
+  for (std::uint64_t seed = 0; seed < num_plans; ++seed) {
+    const auto found = find_violation(to_json(denied(random_plan(seed))));
+    if (!found) continue;
+    EXPECT_EQ(found->find("status is infeasible, but "), 0u) << *found;
+    ++num_refuted;
+  }
+  std::printf("%d of %d refuted\n", num_refuted, num_plans);
+  EXPECT_GT(num_refuted, num_plans / 2);
 }
 
 }  // namespace

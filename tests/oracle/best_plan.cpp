@@ -23,9 +23,12 @@ struct Search {
     if (topology.pipeline.stages > 1) {
       const bool is_forward = options.pass == Pass::forward;
       const Pipeline pipeline{.stages = static_cast<std::size_t>(topology.pipeline.stages),
+                              .virtual_ = static_cast<std::size_t>(topology.pipeline.virtual_),
+                              .group = static_cast<std::size_t>(topology.pipeline.group),
                               .transfer_ns = topology.pipeline.transfer_ns,
                               .forward_share = is_forward ? 1 : cost.forward_share,
-                              .shares = topology.pipeline.shares};
+                              .shares = topology.pipeline.shares,
+                              .max_activation_bytes = options.max_activation_bytes};
       return best_pipelined(table, pipeline, options.sync, limit);
     }
     if (options.sync == Sync::microbatch) return best_lockstep(table, limit);
@@ -72,9 +75,10 @@ struct Search {
 
 void require_known(const Topology& topology, const PlanOptions& options) {
   constexpr std::string_view where = "best_step_time";
-  require(topology.pipeline.virtual_ == 1, where, "virtual stages are not known");
-  require(options.pad_multiple == 1 && options.max_activation_bytes == 0 && options.balance, where,
-          "padding rows, limits on activations and dealing in order are not known");
+  require(options.pad_multiple == 1 && options.balance, where,
+          "padding rows and dealing in order are not known");
+  require(options.max_activation_bytes == 0 || topology.pipeline.stages > 1, where,
+          "limits on activations are known with stages only");
   require(options.counts && options.oversize, where, "the options must be resolved");
 }
 

@@ -13,14 +13,13 @@ namespace isochron::oracle {
 //
 // Exact by exhaustion, for tiny questions: up to 10 units (sequences, or prompt groups that stay in
 // a micro-batch) on 8 ranks with sync microbatch or free counts; 5 on 6 ranks with sync step and
-// equal counts; 4 on 4 with stages too. Each prompt group kept on ranks multiplies the work by the
-// number of ranges.
+// equal counts; 4 on 4 with stages too, on 3 with virtual ones. Each prompt group kept on ranks
+// multiplies the work by the number of ranges.
 //
 // Where counts are equal a plan has placeholders only if no group of it could give a unit to their
 // ranks, as isochron/check judges it. A unit that fits no admissible range and may stand alone
 // takes all ranks if the context is dynamic. Throws std::invalid_argument for what it does not
-// know: virtual stages, padding rows, a limit on activations, a batch dealt in
-// order.
+// know: padding rows, a batch dealt in order, a limit on activations without stages.
 [[nodiscard]] std::optional<Nanoseconds> best_step_time(const Batch& batch,
                                                         const Topology& topology,
                                                         const CostModel& cost,

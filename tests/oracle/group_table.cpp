@@ -65,10 +65,21 @@ struct Question {
     return length % step == 0 ? length : length + step - length % step;
   }
 
+  [[nodiscard]] Tokens tokens(RankRange ranks, const std::vector<std::size_t>& sequences) const {
+    Tokens sum = 0;
+    for (const std::size_t i : sequences) sum += padded(batch.lengths[i], ranks.size);
+    return sum;
+  }
+
   [[nodiscard]] bool holds(RankRange ranks, const std::vector<std::size_t>& sequences) const {
-    Tokens tokens = 0;
-    for (const std::size_t i : sequences) tokens += padded(batch.lengths[i], ranks.size);
-    return tokens <= topology.capacity * ranks.size;
+    return tokens(ranks, sequences) <= topology.capacity * ranks.size;
+  }
+
+  // On each of the ranks, over all stages.
+  [[nodiscard]] double activation_bytes(RankRange ranks,
+                                        const std::vector<std::size_t>& sequences) const {
+    return static_cast<double>(tokens(ranks, sequences) / ranks.size) *
+           cost.activation_bytes_per_token;
   }
 
   [[nodiscard]] bool has_too_many(const std::vector<std::size_t>& sequences) const {
@@ -180,6 +191,7 @@ std::optional<GroupTable> group_table(const Batch& batch, const Topology& topolo
     table.ranges.push_back(all_ranks);  // for those that stand alone, whatever the largest size
   }
   table.costs.assign((std::size_t{1} << units.size()) * table.ranges.size(), never);
+  table.bytes.assign(table.costs.size(), 0);
   table.can_give.assign(table.costs.size(), false);
   const std::int64_t gift = question.smallest_gift();
   for (UnitSet set = 1; set <= table.all(); ++set) {
@@ -201,6 +213,7 @@ std::optional<GroupTable> group_table(const Batch& batch, const Topology& topolo
                                            : r < num_admissible && question.holds(ranks, sequences);
       if (is_allowed) {
         table.costs[set * table.ranges.size() + r] = question.group_cost(ranks, sequences);
+        table.bytes[set * table.ranges.size() + r] = question.activation_bytes(ranks, sequences);
         table.can_give[set * table.ranges.size() + r] = has_gift;
       }
     }
@@ -240,6 +253,7 @@ std::vector<GroupTable> tables_for_equal_counts(const GroupTable& table,
   const auto size = static_cast<std::size_t>(mode.size);  // 1 if dynamic
   const std::size_t num_blocks = table.num_ranks / size;
   const bool is_bound = options.keep_groups == KeepGroups::rank;
+  if (options.max_activation_bytes > 0 && options.short_ == Short::empty) return {table};
   std::vector<GroupTable> tables;
   for (UnitSet with = 0; with < UnitSet{1} << num_blocks; ++with) {  // blocks with placeholders
     const bool is_all = with + 1 == UnitSet{1} << num_blocks;

@@ -26,6 +26,7 @@ struct GroupTable {
   std::size_t num_ranks = 0;
   std::vector<RankRange> ranges;               // admissible ones, and all ranks
   std::vector<Nanoseconds> costs;              // at set * ranges.size() + range
+  std::vector<double> bytes;                   // of activations on each rank, likewise
   std::vector<Nanoseconds> placeholder_costs;  // of each rank
   // At set * ranges.size() + range: such a group could give a unit to ranks that have none.
   std::vector<bool> can_give;
@@ -35,13 +36,17 @@ struct GroupTable {
   [[nodiscard]] Nanoseconds cost(UnitSet set, std::size_t range) const {
     return costs[set * ranges.size() + range];
   }
+  [[nodiscard]] double activation_bytes(UnitSet set, std::size_t range) const {
+    return bytes[set * ranges.size() + range];
+  }
   // The table in which all units like `kind` run on one range.
   [[nodiscard]] GroupTable with_kin_on(std::size_t kind, std::size_t range) const;
 };
 
 // The same groups without placeholders, and then every way to allow some: where there are
 // placeholders there is no group that could give them a unit. Units may go to any ranks, or only to
-// those where they are if prompt groups are kept on ranks.
+// those where they are if prompt groups are kept on ranks. Where activations are limited, which a
+// unit that is given away might break, placeholders stand anywhere.
 [[nodiscard]] std::vector<GroupTable> tables_for_equal_counts(const GroupTable& table,
                                                               const PlanOptions& options);
 

@@ -40,12 +40,15 @@ std::optional<Nanoseconds> best_by_targets(const GroupTable& table, Nanoseconds 
 // Sync microbatch.
 [[nodiscard]] std::optional<Nanoseconds> best_lockstep(const GroupTable& table, Nanoseconds limit);
 
-// 1F1B over several stages.
+// 1F1B over several stages, interleaved with virtual stages.
 struct Pipeline {
   std::size_t stages = 2;
+  std::size_t virtual_ = 1;  // chunks of each stage
+  std::size_t group = 1;     // slots that a chunk runs before the next one; divides their number
   Nanoseconds transfer_ns = 0;
-  double forward_share = 0;         // 1 if the pass is forward only
-  std::vector<double> shares = {};  // of each stage in a cost; none: all equal
+  double forward_share = 0;               // 1 if the pass is forward only
+  std::vector<double> shares = {};        // of each chunk in a cost; none: all equal
+  std::int64_t max_activation_bytes = 0;  // of the slots in flight on a stage; 0: no limit
 };
 
 [[nodiscard]] std::optional<Nanoseconds> best_pipelined(const GroupTable& table,

@@ -259,6 +259,56 @@ TEST(PipelinePlan, AWiderGroupKeepsALimitOnActivations) {
             40);
 }
 
+std::int64_t peak_of(const StepPlan& plan) {
+  return *std::max_element(plan.peak_activation_bytes.begin(), plan.peak_activation_bytes.end());
+}
+
+// Stages that are not equal; the first holds 0.4 of four micro-batches.
+const PipelineShape uneven{.stages = 4, .shares = {0.4, 0.2, 0.2, 0.2}};
+
+TEST(PipelinePlan, AnOrderThatKeepsLongSequencesApartKeepsALimitOnActivations) {
+  std::vector<Tokens> lengths(16, 8000);
+  lengths.resize(64, 100);
+  // Two long ones and six short ones for each rank: a long one, three short ones, and again.
+  const Topology topology{.ranks = 8, .capacity = 16'384, .pipeline = uneven};
+  const StepPlan plan =
+      checked_plan(batch_of(lengths), topology, simple_cost(), {.max_activation_bytes = 3300});
+  ASSERT_TRUE(has_plan(plan)) << plan.reason;
+  EXPECT_LE(peak_of(plan), 3300);
+}
+
+TEST(PipelinePlan, RanksSitSlotsOutToKeepALimitOnActivations) {
+  // No two of a rank may be in flight at a time.
+  const Topology topology{.ranks = 8, .capacity = 16'384, .pipeline = uneven};
+  for (const Sync sync : {Sync::step, Sync::microbatch}) {
+    const StepPlan plan = checked_plan(batch_of(std::vector<Tokens>(24, 8000)), topology,
+                                       simple_cost(), {.sync = sync, .max_activation_bytes = 3200});
+    ASSERT_TRUE(has_plan(plan)) << plan.reason;
+    EXPECT_EQ(peak_of(plan), 3200);
+  }
+}
+
+TEST(PipelinePlan, WiderGroupsKeepALimitOnActivationsInFlight) {
+  // On all eight ranks a sequence of 8000 leaves 1000 on each, of which four are in flight.
+  const Topology topology{.ranks = 8, .capacity = 16'384, .pipeline = uneven};
+  const StepPlan plan =
+      checked_plan(batch_of(std::vector<Tokens>(24, 8000)), topology, simple_cost(),
+                   {.context = "dynamic", .max_activation_bytes = 1600});
+  ASSERT_TRUE(has_plan(plan)) << plan.reason;
+  EXPECT_EQ(peak_of(plan), 1600);
+}
+
+TEST(PipelinePlan, SaysThatSoManyInFlightExceedAnyLimitOnActivations) {
+  const Topology topology{.ranks = 8, .capacity = 16'384, .pipeline = uneven};
+  const StepPlan plan =
+      checked_plan(batch_of(std::vector<Tokens>(24, 8000)), topology, simple_cost(),
+                   {.context = "dynamic", .max_activation_bytes = 1596});
+  EXPECT_EQ(plan.status, Status::infeasible);
+  EXPECT_EQ(plan.reason,
+            "4 micro-batches in flight hold at least 1597 activation bytes on a stage of some "
+            "rank, max_activation_bytes is 1596");
+}
+
 TEST(PipelinePlan, KeepsAnyLimitOnActivationsOrSaysThatItFoundNoOrder) {
   int num_kept = 0;
   for_random_pipelines(12, [&](const StepQuestion& question, const StepPlan& plan) {

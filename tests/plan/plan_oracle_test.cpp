@@ -30,6 +30,8 @@ constexpr Aim lockstep = {1.0001, 1.01};   // all ranks wait after every slot
 constexpr Aim equal = {1.001, 1.03};       // as many micro-batches on every rank
 constexpr Aim restricted = {1.002, 1.06};  // further rules
 constexpr Aim pipelined = {1.002, 1.03};
+constexpr Aim interleaved = {1.002, 1.035};  // virtual stages
+constexpr Aim interleaved_pairs = {1.007, 1.06};
 // Some steps take 10 ms, and get less than one to be planned.
 constexpr Aim pipelined_in_haste = {1.01, 1.1};
 
@@ -170,8 +172,10 @@ TEST(PlanOracle, LimitsOnTheSizeOfGroups) {
       "min, max context",
       {.least_ranks = 4,
        .options = {.context = aligned, .min_context_size = 2, .max_context_size = 4}});
+  // Of which two that hold three of four ranks cross.
   expect_near_the_best_with("any, max context",
-                            {.least_ranks = 3, .options = {.context = any, .max_context_size = 3}});
+                            {.least_ranks = 3, .options = {.context = any, .max_context_size = 3}},
+                            restricted, 100, {266});
   // Ranks that the smallest groups leave over.
   expect_near_the_best_with("any, min context",
                             {.least_ranks = 3, .options = {.context = any, .min_context_size = 2}});
@@ -234,7 +238,19 @@ struct StagePolicy {
   const char* name;
   QuestionShape shape;
   Aim aim = pipelined;
+  std::vector<std::uint64_t> others = {};  // seeds
 };
+
+// Up to five sequences, on groups of at most two.
+QuestionShape pairs_on_three_ranks(QuestionShape shape, const std::string& context) {
+  shape.most_sequences = 5;
+  shape.least_ranks = 3;
+  shape.most_ranks = 3;
+  shape.has_wide_choice = false;
+  shape.options.context = context;
+  shape.options.max_context_size = 2;
+  return shape;
+}
 
 // Groups of all ranks are the best of almost all tiny questions, whatever else is asked: pairs on
 // three ranks leave a choice, in which half of the questions tell the two kinds of waiting apart.
@@ -246,25 +262,65 @@ TEST(PlanOracle, StagesWithEveryPolicy) {
        pipelined_in_haste},
       {"keep microbatch", {.options = {.keep_groups = KeepGroups::microbatch}, .has_groups = true}},
       {"tensor_parallel", {.options = {.tensor_parallel = 4}}},
-      {"slow ranks", {.has_speeds = true}, pipelined_in_haste},
+      {"slow ranks", {.has_speeds = true}, pipelined_in_haste, {50}},
       {"shares", {.has_shares = true}},
       {"transfers", {.has_transfers = true}},
   };
   for (const std::string& context : {aligned, any}) {
     for (const StagePolicy& policy : policies) {
-      QuestionShape shape = policy.shape;
-      shape.most_sequences = 5;
-      shape.least_ranks = 3;
-      shape.most_ranks = 3;
-      shape.has_wide_choice = false;
-      shape.options.context = context;
-      shape.options.max_context_size = 2;
+      QuestionShape shape = pairs_on_three_ranks(policy.shape, context);
       for (const std::int32_t stages : {2, 3}) {
         shape.stages = stages;
         expect_near_the_best_with(
             std::to_string(stages) + " stages, " + context + ", " + policy.name, shape, policy.aim,
-            12);
+            12, policy.others);
       }
+    }
+  }
+}
+
+// Interleaved stages, whose slots fill whole groups.
+void expect_near_the_best_interleaved(const PipelineShape& pipeline, QuestionShape shape) {
+  shape.stages = pipeline.stages;
+  shape.virtual_ = pipeline.virtual_;
+  shape.group = pipeline.group;
+  for (const std::string& context : {std::string("static:1"), aligned, any}) {
+    shape.options.context = context;
+    shape.has_wide_choice = context != "static:1";
+    const std::string name = std::to_string(pipeline.stages) + " by " +
+                             std::to_string(pipeline.virtual_) + " stages, slots by " +
+                             std::to_string(pipeline.group) + ", " + context;
+    expect_near_the_best_with(name, shape, interleaved, 20);
+  }
+}
+
+TEST(PlanOracle, VirtualStages) {
+  const QuestionShape shape{.most_sequences = 4, .least_ranks = 2, .most_ranks = 3};
+  expect_near_the_best_interleaved({.stages = 2, .virtual_ = 2, .group = 2}, shape);
+  expect_near_the_best_interleaved({.stages = 2, .virtual_ = 2, .group = 3}, shape);
+  expect_near_the_best_interleaved({.stages = 2, .virtual_ = 3, .group = 2}, shape);
+  expect_near_the_best_interleaved({.stages = 3, .virtual_ = 2, .group = 3}, shape);
+}
+
+// Pairs on three ranks, as above.
+TEST(PlanOracle, VirtualStagesWithEveryPolicy) {
+  const StagePolicy policies[] = {
+      {"no other", {}},
+      {"forward", {.options = {.pass = Pass::forward}}},
+      {"keep rank", {.options = {.keep_groups = KeepGroups::rank}, .has_groups = true}},
+      {"short error", {.options = {.short_ = Short::error}}},
+      {"slow ranks", {.has_speeds = true}},
+      {"shares", {.has_shares = true}},
+      {"transfers", {.has_transfers = true}},
+  };
+  for (const std::string& context : {aligned, any}) {
+    for (const StagePolicy& policy : policies) {
+      QuestionShape shape = pairs_on_three_ranks(policy.shape, context);
+      shape.stages = 2;
+      shape.virtual_ = 2;
+      shape.group = 2;
+      expect_near_the_best_with("2 by 2 stages, " + context + ", " + policy.name, shape,
+                                interleaved_pairs, 12);
     }
   }
 }

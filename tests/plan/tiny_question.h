@@ -17,6 +17,8 @@ struct QuestionShape {
   std::int32_t most_ranks = 8;
   PlanOptions options = {};
   std::int32_t stages = 1;
+  std::int32_t virtual_ = 1;
+  std::int32_t group = 1;   // of slots, if there are virtual stages
   bool has_groups = false;  // prompt groups: two of several sequences at most
   bool has_speeds = false;  // ranks of different pace
   bool has_extra_costs = false;
@@ -76,6 +78,8 @@ inline StepQuestion random_question(std::uint64_t seed, const QuestionShape& sha
   Topology& topology = question.topology;
   topology.capacity = random.below(4) == 0 ? random.between(8, 64) : 16'384;
   topology.pipeline.stages = shape.stages;
+  topology.pipeline.virtual_ = shape.virtual_;
+  topology.pipeline.group = shape.group;
   const ContextMode mode = context_mode(shape.options.context);
   do {
     topology.ranks = static_cast<std::int32_t>(random.between(shape.least_ranks, shape.most_ranks));
@@ -87,7 +91,7 @@ inline StepQuestion random_question(std::uint64_t seed, const QuestionShape& sha
   }
   PipelineShape& pipeline = topology.pipeline;
   if (shape.has_shares) {
-    for (std::int32_t i = 0; i < pipeline.stages; ++i) {
+    for (std::int32_t i = 0; i < pipeline.num_chunks(); ++i) {
       pipeline.shares.push_back(0.5 + random.unit());
     }
     const double sum = std::accumulate(pipeline.shares.begin(), pipeline.shares.end(), 0.0);

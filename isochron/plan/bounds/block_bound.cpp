@@ -68,18 +68,16 @@ class BlockBound {
     for (const std::int32_t block : problem_.sizes()) {
       if (problem_.num_ranks() % block != 0) continue;
       for (const Fixed fixed : {Fixed::by_share, Fixed::on_every_rank}) {
-        block_ = block;
-        fixed_ = fixed;
-        target_ = -1;
+        set_blocks(block, fixed);
         for (const double edge : {least_edge, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5}) {
-          low = raised_by(low, {.kind = Kind::threshold, .value = edge});
+          low = raised_roughly(low, {.kind = Kind::threshold, .value = edge});
         }
         for (const double steps : {1, 2, 3, 4, 5}) {
-          low = raised_by(low, {.kind = Kind::steps, .value = steps});
+          low = raised_roughly(low, {.kind = Kind::steps, .value = steps});
         }
       }
     }
-    return low;
+    return raised_by_rivals(low);
   }
 
  private:
@@ -90,9 +88,21 @@ class BlockBound {
     double shared = 0;  // with its share of the micro-batch
   };
 
-  Nanoseconds raised_by(Nanoseconds low, const PartRule& rule) {
-    if (is_possible(low, rule)) return low;
+  // Less than this is not worth a look: many rules end at the time of one option.
+  static Nanoseconds least_rise(Nanoseconds low) { return std::max<Nanoseconds>(1, low >> 14); }
+
+  struct Rival {  // a rule that may raise the bound further
+    std::int32_t block = 1;
+    Fixed fixed = Fixed::by_share;
+    PartRule rule;
+    Nanoseconds passes = 0;  // the rule does not exclude this
+  };
+
+  // Raised by the rule some way: many rules do that, and few of them are among the last.
+  Nanoseconds raised_roughly(Nanoseconds low, const PartRule& rule) {
     // Parts fall with the target: what is possible stays so.
+    if (is_possible(low + least_rise(low), rule)) return low;
+    low += least_rise(low);
     Nanoseconds step = std::max<Nanoseconds>(1, low >> 9);
     Nanoseconds passes = low + step;
     while (!is_possible(passes, rule)) {
@@ -100,9 +110,24 @@ class BlockBound {
       step *= 2;
       passes += step;
     }
-    while (passes - low > std::max<Nanoseconds>(1, low >> 14)) {
-      const Nanoseconds middle = low + (passes - low) / 2;
-      (is_possible(middle, rule) ? passes : low) = middle;
+    rivals_.push_back({.block = block_, .fixed = fixed_, .rule = rule, .passes = passes});
+    return low;
+  }
+
+  // Raised as far as one of the rules says that raised it before.
+  Nanoseconds raised_by_rivals(Nanoseconds low) {
+    std::stable_sort(rivals_.begin(), rivals_.end(),
+                     [](const Rival& a, const Rival& b) { return a.passes > b.passes; });
+    for (const Rival& rival : rivals_) {
+      if (rival.passes <= low) break;
+      set_blocks(rival.block, rival.fixed);
+      if (is_possible(low + least_rise(low), rival.rule)) continue;
+      low += least_rise(low);
+      Nanoseconds passes = rival.passes;
+      while (passes - low > least_rise(low)) {
+        const Nanoseconds middle = low + (passes - low) / 2;
+        (is_possible(middle, rival.rule) ? passes : low) = middle;
+      }
     }
     return low;
   }
@@ -118,7 +143,7 @@ class BlockBound {
       double least = parts.within < infinite ? rule(parts.within) : infinite;
       // A wider group has its part of every block that it covers; of the widest it is least, and
       // soon counts as nothing.
-      for (std::size_t k = parts.end_of_wider; k-- > first_wider && least > 0;) {
+      for (std::size_t k = first_wider; k < parts.end_of_wider && least > 0; ++k) {
         least = std::min(least, wider_[k].num_blocks * rule(wider_[k].part));
       }
       first_wider = parts.end_of_wider;
@@ -126,6 +151,37 @@ class BlockBound {
       if (sum * (1 - 1e-9) > limit) return false;
     }
     return true;
+  }
+
+  double load_of(const Option& option) const {
+    return fixed_ == Fixed::by_share ? option.shared : option.cost;
+  }
+
+  void set_blocks(std::int32_t block, Fixed fixed) {
+    block_ = block;
+    fixed_ = fixed;
+    target_ = -1;
+    narrow_.clear();
+    for (std::size_t i = 0; i + 1 < begin_.size(); ++i) {
+      Narrow narrow{.end = begin_[i]};
+      for (; narrow.end < begin_[i + 1] && options_[narrow.end].size <= block_; ++narrow.end) {
+        const Option& option = options_[narrow.end];
+        const double area = option.size * load_of(option);
+        if (area < narrow.area) narrow = {.area = area, .time = option.time, .end = narrow.end};
+      }
+      narrow_.push_back(narrow);
+    }
+  }
+
+  // The least area of a bundle within a block and a time.
+  double area_within(std::size_t i, double time) const {
+    if (narrow_[i].time <= time) return narrow_[i].area;
+    double area = infinite;
+    for (std::size_t k = begin_[i]; k < narrow_[i].end; ++k) {
+      const Option& option = options_[k];
+      if (option.time <= time) area = std::min(area, option.size * load_of(option));
+    }
+    return area;
   }
 
   // Of all bundles, in blocks that are done within a target.
@@ -142,20 +198,18 @@ class BlockBound {
     largest_ = 0;
     for (std::size_t i = 0; i + 1 < begin_.size(); ++i) {
       // Rules never fall: of the sizes within a block the least area decides.
-      double area = infinite;
-      for (std::size_t k = begin_[i]; k < begin_[i + 1]; ++k) {
+      const double within = area_within(i, time) * by_load / block_;
+      double least = within;
+      const std::size_t first_wider = wider_.size();
+      for (std::size_t k = begin_[i + 1]; k-- > narrow_[i].end && least >= least_edge;) {
         const Option& option = options_[k];
         if (option.time > time) continue;
-        const double load = fixed_ == Fixed::by_share ? option.shared : option.cost;
-        if (option.size <= block_) {
-          area = std::min(area, option.size * load);
-        } else {
-          wider_.push_back({.num_blocks = option.size / block_, .part = load * by_load});
-        }
+        const double part = load_of(option) * by_load;
+        wider_.push_back({.num_blocks = option.size / block_, .part = part});
+        least = std::min(least, part);
       }
-      const double within = area * by_load / block_;
-      if (within < least_edge) {  // counts as nothing
-        wider_.resize(parts_.empty() ? 0 : parts_.back().end_of_wider);
+      if (least < least_edge) {  // counts as nothing
+        wider_.resize(first_wider);
         continue;
       }
       parts_.push_back({.within = within, .end_of_wider = wider_.size()});
@@ -166,9 +220,14 @@ class BlockBound {
   static constexpr double infinite = std::numeric_limits<double>::infinity();
   static constexpr double least_edge = 0.05;  // smaller parts count as nothing by every rule
 
+  struct Narrow {  // of a bundle, on the sizes within a block
+    double area = infinite;
+    double time = infinite;  // of the option with that area
+    std::size_t end = 0;     // of these options; wider ones follow
+  };
   struct Parts {                   // of a bundle that may count
     double within = infinite;      // of a block
-    std::size_t end_of_wider = 0;  // groups, which begin where those of the bundle before end
+    std::size_t end_of_wider = 0;  // groups, widest first, after those of the bundle before
   };
   struct Wider {  // group
     double num_blocks = 1;
@@ -180,7 +239,10 @@ class BlockBound {
   std::vector<Option> options_;
   std::int32_t block_ = 1;
   Fixed fixed_ = Fixed::by_share;
-  // Of these, and of the target that was asked for last:
+  std::vector<Rival> rivals_;
+  // Of these blocks:
+  std::vector<Narrow> narrow_;
+  // And of the target that was asked for last:
   Nanoseconds target_ = -1;
   bool has_room_ = false;
   std::vector<Parts> parts_;

@@ -1,12 +1,16 @@
 #pragma once
 
+#include <limits>
+
 #include "isochron/plan/problem.h"
 
 namespace isochron {
 
 // No step in which ranks wait for the members of their groups only is shorter. Every bundle fits
-// some size. With equal counts, and with any other rule on top, it still holds.
-[[nodiscard]] Nanoseconds step_bound(const Problem& problem);
+// some size. With equal counts, and with any other rule on top, it still holds. Nothing is looked
+// for beyond `enough`.
+[[nodiscard]] Nanoseconds step_bound(const Problem& problem,
+                                     Nanoseconds enough = std::numeric_limits<Nanoseconds>::max());
 
 // The same with equal counts, of which it knows more.
 [[nodiscard]] Nanoseconds equal_step_bound(const Problem& problem);

@@ -349,11 +349,12 @@ Nanoseconds equal_count_bound(const Problem& problem) {
     bool has_least = false;  // no wider group has less work
     for (const std::int32_t size : problem.sizes()) {
       // Wider groups only matter for the slowest bundle, and for work if they have less.
-      if (has_least && !problem.has_speeds() && (is_shorter || fastest <= item)) break;
+      if (has_least && (is_shorter || fastest <= item)) break;
       if (!problem.fits(size, bundle)) continue;
       const Nanoseconds cost = problem.least_cost(size, bundle);
-      has_least = problem.grows_from(size);
       least = std::min(least, static_cast<double>(cost) * problem.least_span(size));
+      // Slow ranks only add to what groups cost at their pace.
+      has_least = problem.grows_from(size) && static_cast<double>(cost) * size >= least;
       fastest = std::min(fastest, static_cast<double>(cost + problem.least_fixed(size)) *
                                       fastest_speed / problem.fastest_speed(size));
     }

@@ -59,13 +59,9 @@ class StepBound {
     find_options();
   }
 
-  Nanoseconds bound() {
-    Nanoseconds low = item_;
-    if (problem_.has_speeds()) {
-      low = std::max<Nanoseconds>(
-          0, static_cast<Nanoseconds>(static_cast<double>(item_) / fastest_speed_) - 1);
-    }
-    low = raise(low, everywhere({}));
+  Nanoseconds bound(Nanoseconds enough) {
+    Nanoseconds low = raise(item_target(), everywhere({}));
+    if (low >= enough) return low;
     for (SizeRules& rules : best_rules(low)) low = raise(low, std::move(rules));
     return low;
   }
@@ -87,6 +83,19 @@ class StepBound {
   // Whether no group larger than this size does less work.
   bool grows_from(std::int32_t size) const {
     return problem_.grows_from(size) && !problem_.has_speeds();
+  }
+
+  // What this option costs at the pace of its slowest rank. Where groups grow from its size, none
+  // that is larger does less work, however slow its ranks are.
+  static double paced_work(const Option& option) {
+    return static_cast<double>(option.cost) * option.size;
+  }
+
+  // No step is shorter: the slowest bundle at its fastest.
+  Nanoseconds item_target() const {
+    if (!problem_.has_speeds()) return item_;
+    return std::max<Nanoseconds>(
+        0, static_cast<Nanoseconds>(static_cast<double>(item_) / fastest_speed_) - 1);
   }
 
   Option option_of(std::int32_t size, BundleId bundle) const {
@@ -129,12 +138,12 @@ class StepBound {
       item_ = std::max(item_, fastest);
     }
     // No target is below the mean of the least work either, if that is the first option's.
-    item_area_ = item_;
+    item_area_ = item_target();
     if (std::all_of(first.begin(), first.end(),
-                    [&](const Option& option) { return grows_from(option.size); })) {
+                    [&](const Option& option) { return problem_.grows_from(option.size); })) {
       double work = 0;
-      for (const Option& option : first) work += option.work;
-      item_area_ = std::max(item_, static_cast<Nanoseconds>(work / speed_ * (1 - slack)));
+      for (const Option& option : first) work += paced_work(option);
+      item_area_ = std::max(item_area_, static_cast<Nanoseconds>(work / speed_ * (1 - slack)));
     }
     begin_.reserve(count + 1);
     for (std::size_t i = 0; i < count; ++i) {
@@ -155,7 +164,7 @@ class StepBound {
       for (const std::int32_t size : problem_.sizes()) {
         if (size <= first[i].size || !problem_.fits(size, static_cast<BundleId>(i))) continue;
         const Option option = option_of(size, static_cast<BundleId>(i));
-        if (option.work >= enough && grows_from(size)) {
+        if (paced_work(option) >= enough && problem_.grows_from(size)) {
           left_out_.resize(count, num_ranks_and_one());
           left_out_[i] = size;
           break;
@@ -172,7 +181,7 @@ class StepBound {
   // The least share on the sizes that were left out because of their work: what shares a
   // micro-batch of a wide group there may take less of it than a micro-batch of its own.
   double share_left_out(std::size_t i) const {
-    if (left_out_.empty() || left_out_[i] == num_ranks_and_one()) return infinite;
+    if (left_out_[i] == num_ranks_and_one()) return infinite;
     if (has_volume_rules_) {
       return static_cast<double>(problem_.least_tokens(static_cast<BundleId>(i))) /
              static_cast<double>(problem_.capacity());
@@ -238,6 +247,9 @@ class StepBound {
         shares_.push_back(share(i, options_[k], rule_of(options_[k])));
       }
     }
+    shares_left_out_.clear();
+    if (left_out_.empty()) return;
+    for (std::size_t i = 0; i < num_bundles(); ++i) shares_left_out_.push_back(share_left_out(i));
   }
 
   struct Load {
@@ -261,7 +273,7 @@ class StepBound {
       load.share = std::min(load.share, option.size * part);
       load.area = std::min(load.area, work + option.size * fixed_ * part);
     }
-    load.share = std::min(load.share, share_left_out(i));
+    if (!left_out_.empty()) load.share = std::min(load.share, shares_left_out_[i]);
     return load;
   }
 
@@ -273,6 +285,8 @@ class StepBound {
     add_up_shares();
     settled_.clear();
     unsettled_.clear();
+    maybe_wide_.clear();
+    narrow_work_ = 0;
     settled_sum_ = {.work = 0, .share = 0, .area = 0};
     for (std::size_t i = 0; i < num_bundles(); ++i) {
       const Load load = load_of(i, time_limit(low));
@@ -283,6 +297,11 @@ class StepBound {
         settled_sum_.area += load.area;
       } else {
         unsettled_.push_back(i);
+      }
+      if (load.is_settled && options_[begin_[i]].size == problem_.sizes().front()) {
+        narrow_work_ += least_work(i);
+      } else {
+        maybe_wide_.push_back(i);
       }
     }
     low = smallest(low, [&](Nanoseconds target) { return area_fits(target); });
@@ -356,7 +375,7 @@ class StepBound {
     const double time = static_cast<double>(target);
     const double ranks = problem_.num_ranks();
     if (time <= fixed_) return true;
-    double narrow_work = 0;  // of bundles that a smallest group runs within the target
+    double narrow_work = narrow_work_;  // of bundles that a smallest group runs within the target
     double wide_work = 0;
     double wide_slots = 0;  // ranks * micro-batches
     bool has_wide = false;
@@ -381,7 +400,7 @@ class StepBound {
       wide_work += work;
       wide_slots += slots;
     };
-    for (std::size_t i = 0; i < num_bundles(); ++i) {
+    for (const std::size_t i : maybe_wide_) {
       const Option& option = options_[begin_[i]];
       if (option.size > smallest_size || option.time > target) {
         add_wide(i);
@@ -491,10 +510,13 @@ class StepBound {
   // Of the rules at hand:
   SizeRules rules_;
   bool has_volume_rules_ = true;
-  std::vector<double> shares_;  // of each option
+  std::vector<double> shares_;           // of each option
+  std::vector<double> shares_left_out_;  // of each bundle, if any has sizes left out
   std::vector<Load> settled_;
   std::vector<std::size_t> unsettled_;
   Load settled_sum_;
+  double narrow_work_ = 0;               // of settled bundles in smallest groups
+  std::vector<std::size_t> maybe_wide_;  // the others
 };
 
 // From how few sequences a micro-batch may hold: each takes such a part of its fixed cost.
@@ -507,8 +529,9 @@ Nanoseconds bound_by_sequences(const Problem& problem) {
     double least = infinite;
     for (const std::int32_t size : problem.sizes()) {
       if (!problem.item_fits(size, item)) continue;
-      const double cost = static_cast<double>(problem.least_item_cost(size, item)) +
-                          part * static_cast<double>(problem.least_fixed(size));
+      const auto alone = static_cast<double>(problem.least_item_cost(size, item));
+      if (alone * size >= least && problem.grows_from(size)) break;
+      const double cost = alone + part * static_cast<double>(problem.least_fixed(size));
       least = std::min(least, cost * problem.least_span(size));
     }
     if (least < infinite) sum += least;
@@ -524,12 +547,15 @@ Nanoseconds bound_by_sequences(const Problem& problem) {
 
 }  // namespace
 
-Nanoseconds step_bound(const Problem& problem) {
-  return std::max(StepBound(problem, Counts::free).bound(), bound_by_sequences(problem));
+Nanoseconds step_bound(const Problem& problem, Nanoseconds enough) {
+  const Nanoseconds low = bound_by_sequences(problem);
+  if (low >= enough) return low;
+  return std::max(low, StepBound(problem, Counts::free).bound(enough));
 }
 
 Nanoseconds equal_step_bound(const Problem& problem) {
-  return std::max(StepBound(problem, Counts::equal).bound(), bound_by_sequences(problem));
+  constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max();
+  return std::max(StepBound(problem, Counts::equal).bound(never), bound_by_sequences(problem));
 }
 
 }  // namespace isochron

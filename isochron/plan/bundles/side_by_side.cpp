@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -37,7 +38,7 @@ class SideBySide {
   // Of each bundle; empty if no step is found that is shorter than `limit`.
   std::vector<RankRange> places(Nanoseconds limit) {
     time_ = limit;
-    shorten(units_);
+    shorten(all_units());
     while (merge_two()) {
     }
     std::vector<RankRange> result(places_.empty() ? 0
@@ -55,7 +56,15 @@ class SideBySide {
   struct Unit {
     std::vector<BundleId> bundles;
     std::vector<Nanoseconds> times;  // by level
+    Nanoseconds least = never;       // of them
   };
+  using Units = std::vector<const Unit*>;
+
+  Units all_units() const {
+    Units units;
+    for (const Unit& unit : units_) units.push_back(&unit);
+    return units;
+  }
 
   Unit unit_of(std::vector<BundleId> bundles) const {
     Unit unit{.bundles = std::move(bundles), .times = {}};
@@ -70,35 +79,39 @@ class SideBySide {
         do_fit = do_fit && table_.fits(level, bundle);
       }
       unit.times.push_back(do_fit ? table_.time(level, sum) : never);
+      unit.least = std::min(unit.least, unit.times.back());
     }
     return unit;
   }
 
   // Makes one of the two that shorten the step most; false if none do.
   bool merge_two() {
-    std::vector<Unit> best;
+    std::optional<Unit> best;
+    std::pair<std::size_t, std::size_t> merged;
     for (std::size_t a = 0; a < units_.size(); ++a) {
       for (std::size_t b = a + 1; b < units_.size(); ++b) {
-        std::vector<BundleId> both = units_[a].bundles;
-        both.insert(both.end(), units_[b].bundles.begin(), units_[b].bundles.end());
-        std::vector<Unit> units = units_;
-        units[a] = unit_of(std::move(both));
+        std::vector<BundleId> bundles = units_[a].bundles;
+        bundles.insert(bundles.end(), units_[b].bundles.begin(), units_[b].bundles.end());
+        Unit both = unit_of(std::move(bundles));
+        Units units = all_units();
+        units[a] = &both;
         units.erase(units.begin() + static_cast<std::ptrdiff_t>(b));
-        if (shorten(units)) best = std::move(units);
+        if (!shorten(units)) continue;
+        best = std::move(both);
+        merged = {a, b};
       }
     }
-    if (best.empty()) return false;
-    units_ = std::move(best);
+    if (!best) return false;
+    units_[merged.first] = *std::move(best);
+    units_.erase(units_.begin() + static_cast<std::ptrdiff_t>(merged.second));
     return true;
   }
 
   // Whether these are done before the best so far; finds about the least time for them.
-  bool shorten(const std::vector<Unit>& units) {
+  bool shorten(const Units& units) {
     constexpr Nanoseconds part = 1024;
     Nanoseconds low = 1;  // nothing less is enough
-    for (const Unit& unit : units) {
-      low = std::max(low, *std::min_element(unit.times.begin(), unit.times.end()));
-    }
+    for (const Unit* unit : units) low = std::max(low, unit->least);
     const auto is_enough = [&](Nanoseconds time) {
       std::vector<RankRange> places = places_within(units, time);
       if (places.empty()) return false;
@@ -116,14 +129,14 @@ class SideBySide {
   }
 
   // Empty if there are not enough ranks.
-  std::vector<RankRange> places_within(const std::vector<Unit>& units, Nanoseconds time) const {
+  std::vector<RankRange> places_within(const Units& units, Nanoseconds time) const {
     std::vector<std::int32_t> sizes;
     std::int64_t num_ranks = 0;
-    for (const Unit& unit : units) {
-      const auto level = std::find_if(unit.times.begin(), unit.times.end(),
+    for (const Unit* unit : units) {
+      const auto level = std::find_if(unit->times.begin(), unit->times.end(),
                                       [&](Nanoseconds each) { return each <= time; });
-      if (level == unit.times.end()) return {};
-      sizes.push_back(table_.size(static_cast<std::int32_t>(level - unit.times.begin())));
+      if (level == unit->times.end()) return {};
+      sizes.push_back(table_.size(static_cast<std::int32_t>(level - unit->times.begin())));
       num_ranks += sizes.back();
       if (num_ranks > problem_.num_ranks()) return {};
     }

@@ -29,9 +29,11 @@
 #include "isochron/plan/pipelines/scout.h"
 #include "isochron/plan/pipelines/shaped_slots.h"
 #include "isochron/plan/pipelines/slot_heights.h"
+#include "isochron/plan/pipelines/thin_slots.h"
 #include "isochron/plan/plan_slots.h"
 #include "isochron/plan/related_problems.h"
 #include "isochron/plan/slots/slot_packer.h"
+#include "isochron/plan/slots/widen_groups.h"
 #include "isochron/simulate/chunk_cost.h"
 #include "isochron/simulate/order_microbatches.h"
 #include "isochron/simulate/pipeline_time.h"
@@ -73,6 +75,14 @@ bool are_short(const Problem& problem, Nanoseconds bound) {
   return true;
 }
 
+// Slots of placeholders alone.
+std::int32_t num_idle_slots(const DraftSlots& slots) {
+  return static_cast<std::int32_t>(std::count_if(slots.begin(), slots.end(), [](const auto& slot) {
+    return std::all_of(slot.begin(), slot.end(),
+                       [](const DraftGroup& group) { return group.items.empty(); });
+  }));
+}
+
 std::int32_t narrowest_in(const DraftSlots& slots) {
   std::int64_t size = std::numeric_limits<std::int32_t>::max();
   for (const auto& slot : slots) {
@@ -108,11 +118,18 @@ class PipelineSearch {
 
   DraftSlots run() {
     consider_all();
-    if (best_excess_ > 0) {
+    const bool is_tight = best_excess_ > 0;
+    if (is_tight) {
       capacity_ = capacity_within_memory();
       consider_all();
     }
     consider_dealt();
+    constexpr std::int32_t few = 16;
+    if (best_excess_ > 0 || (is_tight && problem_.num_items() <= few)) {
+      constexpr std::int64_t least = 4'000'000;  // some milliseconds, for a plan that is none yet
+      auto thin = find_thin_slots(problem_, trial_, std::max(least, num_operations()));
+      if (thin) consider(*std::move(thin), false);
+    }
     return std::move(best_);
   }
 
@@ -331,7 +348,7 @@ class PipelineSearch {
     for (std::size_t i = 0; i < std::min(num_proper, recipes.size()); ++i) {
       const auto& [time, limit, base] = recipes[i];
       if (time >= far) break;
-      consider(equalized(packer.pack(limit, base, PackCare::proper).slots), true);
+      consider_found(packer.pack(limit, base, PackCare::proper).slots);
     }
   }
 
@@ -356,8 +373,15 @@ class PipelineSearch {
     consider_found(std::move(tight));
     return true;
   }
+  // Ranks that idle beside groups of several sizes share what they run, where that is better than
+  // to take something from elsewhere.
   bool consider_found(DraftSlots slots) {
-    return !slots.empty() && consider(equalized(std::move(slots)), true);
+    if (slots.empty()) return false;
+    DraftSlots wide = slots;
+    const bool is_wider =
+        problem_.options().keep_groups != KeepGroups::rank && widen_groups(problem_, wide);
+    const bool is_better = consider(equalized(std::move(slots)), true);
+    return (is_wider && consider(equalized(std::move(wide)), true)) || is_better;
   }
 
   DraftSlots equalized(DraftSlots slots) const {
@@ -395,8 +419,13 @@ class PipelineSearch {
     const std::int64_t limit = problem_.options().max_activation_bytes;
     if (may_reorder || limit > 0) {
       const bool is_by_cell = is_fixed_ && problem_.options().sync == Sync::step;
-      slots = is_by_cell ? reordered_cells(problem_, slots, num_operations())
-                         : reordered_slots(problem_, trial_, std::move(slots), num_operations());
+      if (!is_by_cell) {
+        slots = reordered_slots(problem_, trial_, std::move(slots), num_operations());
+      } else {
+        // Where all cells sit the same slot out, it is none.
+        DraftSlots ordered = reordered_cells(problem_, slots, num_operations());
+        if (num_idle_slots(ordered) < multiple_) slots = std::move(ordered);
+      }
     }
     set_slots(problem_, slots, trial_);
     StepPlayer player(trial_);

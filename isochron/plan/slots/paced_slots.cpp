@@ -8,6 +8,7 @@
 #include "isochron/plan/slots/paced_slots.h"
 
 #include <algorithm>
+#include <compare>
 #include <limits>
 #include <numeric>
 #include <vector>
@@ -34,14 +35,15 @@ class PacedSlots {
       }
       std::stable_sort(blocks.begin(), blocks.end(),
                        [](const Block& a, const Block& b) { return a.slowness > b.slowness; });
+      for (Block& block : blocks) block.pace = pace_of(block);
       blocks_of_size_.push_back(std::move(blocks));
     }
     std::vector<double> speeds = problem.topology().rank_speed;
     std::sort(speeds.begin(), speeds.end(), std::greater<>());
     speed_ = std::accumulate(speeds.begin(), speeds.end(), 0.0);
     for (const std::size_t i : {std::size_t{0}, speeds.size() / 2, speeds.size() - 1}) {
-      const double pace = speeds.front() / speeds[i];
-      if (paces_.empty() || pace > paces_.back()) paces_.push_back(pace);
+      const double delay = speeds.front() / speeds[i];
+      if (delays_.empty() || delay > delays_.back()) delays_.push_back(delay);
     }
     for (ItemId item = 0; item < problem.num_items(); ++item) {
       std::size_t place = 0;
@@ -75,6 +77,13 @@ class PacedSlots {
     RankRange ranks;
     PriceId price = 0;
     double slowness = 1;
+    std::size_t pace = 0;
+  };
+  struct Pace {  // blocks on which everything takes equally long
+    PriceId price = 0;
+    double slowness = 1;
+    std::size_t place = 0;  // of their size
+    Nanoseconds fixed = 0;
   };
   struct Entry {  // an item on the smallest size that ends within the limit
     Nanoseconds time = never;
@@ -95,21 +104,35 @@ class PacedSlots {
     double worth = -1;
   };
 
+  // The pace of a block of the size that follows those known so far.
+  std::size_t pace_of(const Block& block) {
+    const std::size_t place = blocks_of_size_.size();
+    const auto found = std::find_if(paces_.begin(), paces_.end(), [&](const Pace& pace) {
+      return pace.place == place && pace.price == block.price && pace.slowness == block.slowness;
+    });
+    if (found == paces_.end()) {
+      const Nanoseconds fixed = Problem::slowed(problem_.price(block.price).fixed, block.slowness);
+      paces_.push_back({block.price, block.slowness, place, fixed});
+      return paces_.size() - 1;
+    }
+    return static_cast<std::size_t>(found - paces_.begin());
+  }
+
+  [[nodiscard]] Nanoseconds cost_at(const Pace& pace, ItemId item) const {
+    return Problem::slowed(problem_.item_cost(pace.price, item), pace.slowness);
+  }
   [[nodiscard]] Nanoseconds cost_on(const Block& block, ItemId item) const {
-    return Problem::slowed(problem_.item_cost(block.price, item), block.slowness);
+    return cost_at(paces_[block.pace], item);
   }
-  [[nodiscard]] Nanoseconds fixed_on(const Block& block) const {
-    return Problem::slowed(problem_.price(block.price).fixed, block.slowness);
-  }
+  [[nodiscard]] Nanoseconds fixed_on(const Block& block) const { return paces_[block.pace].fixed; }
 
   [[nodiscard]] Entry entry_of(ItemId item, Nanoseconds limit) const {
     Entry entry{.item = item};
-    for (std::size_t place = 0; place < blocks_of_size_.size() && entry.time > limit; ++place) {
-      if (!problem_.item_fits(problem_.sizes()[place], item)) continue;
-      for (const Block& block : blocks_of_size_[place]) {
-        const Nanoseconds time = cost_on(block, item) + fixed_on(block);
-        if (time < entry.time) entry = {.time = time, .place = place, .item = item};
-      }
+    for (const Pace& pace : paces_) {  // by size
+      if (pace.place > entry.place && entry.time <= limit) break;
+      if (!problem_.item_fits(problem_.sizes()[pace.place], item)) continue;
+      const Nanoseconds time = cost_at(pace, item) + pace.fixed;
+      if (time < entry.time) entry = {.time = time, .place = pace.place, .item = item};
     }
     return entry;
   }
@@ -125,9 +148,9 @@ class PacedSlots {
     SlotDraft draft;
     while (!left.empty()) {
       Attempt best;
-      for (const double pace : paces_) {
+      for (const double delay : delays_) {
         const auto longest =
-            static_cast<Nanoseconds>(static_cast<double>(left.front().time) * pace);
+            static_cast<Nanoseconds>(static_cast<double>(left.front().time) * delay);
         const Nanoseconds length =
             std::max(longest, std::min(limit, even_length(left) + problem_.microbatch()));
         Attempt attempt{.left = left};
@@ -180,13 +203,16 @@ class PacedSlots {
     for (const Entry& entry : left) {
       const Block* found = nullptr;
       if (num_free >= problem_.sizes()[entry.place]) {
+        std::size_t pace = paces_.size();  // of the block before
+        Nanoseconds time = 0;
         for (const Block& block : blocks_of_size_[entry.place]) {
           --work;
           const auto first = is_taken.begin() + block.ranks.first;
-          if (std::any_of(first, first + block.ranks.size, [](bool taken) { return taken; }) ||
-              cost_on(block, entry.item) + fixed_on(block) > length) {
+          if (std::find(first, first + block.ranks.size, true) != first + block.ranks.size)
             continue;
-          }
+          if (block.pace != pace) time = cost_on(block, entry.item) + fixed_on(block);
+          pace = block.pace;
+          if (time > length) continue;
           found = &block;
           break;
         }
@@ -212,32 +238,60 @@ class PacedSlots {
     group.num_sequences += problem_.num_sequences(item);
   }
 
+  // A group that has room, by its number.
+  struct Open {
+    Nanoseconds room = 0;
+    std::size_t group = 0;
+
+    auto operator<=>(const Open&) const = default;
+  };
+
+  // Puts each entry into the group that it leaves the least room, of those that it fits.
   void fill(std::vector<Group>& groups, std::vector<Entry>& left, Nanoseconds length,
             std::int64_t& work) const {
+    std::vector<std::vector<Open>> open_at(paces_.size());  // sorted
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      open_at[groups[g].block->pace].push_back({length - groups[g].time, g});
+    }
+    std::vector<std::size_t> used;  // paces
+    for (std::size_t pace = 0; pace < paces_.size(); ++pace) {
+      std::sort(open_at[pace].begin(), open_at[pace].end());
+      if (!open_at[pace].empty()) used.push_back(pace);
+    }
     std::size_t kept = 0;
     for (const Entry& entry : left) {
-      Group* best = nullptr;
-      Nanoseconds least = never;
-      for (Group& group : groups) {
-        const Nanoseconds room = length - group.time;
-        if (room >= least || !has_room(group, entry, room)) continue;
-        least = room;
-        best = &group;
+      constexpr Open none{.room = never};
+      Open best = none;
+      for (const std::size_t pace : used) {
+        const Nanoseconds cost = cost_at(paces_[pace], entry.item);
+        const std::vector<Open>& open = open_at[pace];
+        auto tight = std::lower_bound(open.begin(), open.end(), Open{.room = cost});
+        --work;
+        while (tight != open.end() && *tight < best && !has_room(groups[tight->group], entry)) {
+          ++tight;
+        }
+        if (tight != open.end()) best = std::min(best, *tight);
       }
-      work -= static_cast<std::int64_t>(groups.size() / 8 + 1);
-      if (best == nullptr) {
+      if (best == none) {
         left[kept++] = entry;
-      } else {
-        put(*best, entry.item);
+        continue;
       }
+      Group& group = groups[best.group];
+      put(group, entry.item);
+      std::vector<Open>& open = open_at[group.block->pace];
+      const Open now{length - group.time, best.group};
+      const auto from = std::lower_bound(open.begin(), open.end(), now);
+      const auto to = std::lower_bound(from, open.end(), best);
+      std::move_backward(from, to, to + 1);
+      *from = now;
     }
     left.resize(kept);
   }
 
-  [[nodiscard]] bool has_room(const Group& group, const Entry& entry, Nanoseconds room) const {
+  [[nodiscard]] bool has_room(const Group& group, const Entry& entry) const {
     const auto size = static_cast<std::int32_t>(group.block->ranks.size);
     const std::int32_t limit = problem_.options().max_sequences;
-    return cost_on(*group.block, entry.item) <= room && problem_.item_fits(size, entry.item) &&
+    return problem_.item_fits(size, entry.item) &&
            group.tokens + problem_.tokens(size, entry.item) <= problem_.capacity() * size &&
            (limit == 0 || group.num_sequences + problem_.num_sequences(entry.item) <= limit);
   }
@@ -245,8 +299,9 @@ class PacedSlots {
   const Problem& problem_;
   std::vector<std::vector<Block>> blocks_of_size_;  // slowest first
   double speed_ = 0;                                // of all ranks
-  std::vector<double> paces_;  // of slow ranks, in parts of the fastest: 1, a middle, the slowest
-  std::vector<double> areas_;  // of items, on the smallest size that holds them
+  std::vector<Pace> paces_;                         // by size
+  std::vector<double> delays_;  // of slow ranks, in parts of the fastest: 1, a middle, the slowest
+  std::vector<double> areas_;   // of items, on the smallest size that holds them
   std::vector<Tokens> tokens_;
 };
 

@@ -291,7 +291,11 @@ void SlotBuilder::spread(std::vector<PackedSlot>& slots, const std::vector<ItemI
   const auto num_beside = static_cast<std::int32_t>(beside.size());
   Limits limits{.capacity = problem_.capacity() * size};
   if (problem_.options().max_sequences > 0) limits.max_size = problem_.options().max_sequences;
-  const auto num_bins = static_cast<std::int32_t>((volume + limits.capacity - 1) / limits.capacity);
+  auto num_bins = static_cast<std::int32_t>((volume + limits.capacity - 1) / limits.capacity);
+  if (const std::int32_t most = problem_.options().max_sequences; most > 0) {
+    const std::int32_t count = std::accumulate(sequences.begin(), sequences.end(), 0);
+    num_bins = std::max(num_bins, (count + most - 1) / most);
+  }
   const std::int32_t fewest =
       std::max(num_beside > 0 ? 0 : 1, (num_bins - num_beside + cells - 1) / cells);
   std::vector<PackedSlot> best;

@@ -1,6 +1,7 @@
 #include "isochron/plan/slots/slot_places.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -44,48 +45,58 @@ SlotPlaces::SlotPlaces(const Problem& problem)
   }
 }
 
+TakenRanks SlotPlaces::all_free() const {
+  return {.is_taken = std::vector<bool>(static_cast<std::size_t>(problem_.num_ranks()), false)};
+}
+
+// The fixed part tells the link: the first place with the cheapest one that is free.
+std::int32_t SlotPlaces::take(std::int32_t size, TakenRanks& taken) const {
+  constexpr Nanoseconds none = std::numeric_limits<Nanoseconds>::max();
+  const std::int32_t step = problem_.first_step(size);
+  const auto fixed_at = [&](std::int32_t first) {
+    const auto begin = taken.is_taken.begin() + first;
+    if (std::find(begin, begin + size, true) != begin + size) return none;
+    const PriceId price = problem_.price_of({.first = first, .size = size});
+    return price < 0 ? none : problem_.price(price).fixed;
+  };
+  if (size != taken.size) {
+    taken.size = size;
+    taken.fixed = problem_.price(problem_.cheapest_price(size)).fixed;
+    taken.next = 0;
+  }
+  std::int32_t first = taken.next;
+  const std::int32_t last = problem_.num_ranks() - size;
+  while (first <= last && fixed_at(first) != taken.fixed) first += step;
+  if (first > last) {
+    taken.fixed = none;
+    for (std::int32_t other = 0; other <= last; other += step) {
+      const Nanoseconds fixed = fixed_at(other);
+      if (fixed >= taken.fixed) continue;
+      taken.fixed = fixed;
+      first = other;
+    }
+    if (taken.fixed == none) {
+      taken.size = 0;  // nothing is known of the next one
+      return -1;
+    }
+  }
+  taken.next = first + step;
+  std::fill_n(taken.is_taken.begin() + first, size, true);
+  return first;
+}
+
 std::vector<std::int32_t> SlotPlaces::find(const std::vector<std::int32_t>& sizes) const {
   std::vector<std::size_t> order(sizes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return sizes[a] > sizes[b]; });
-  std::vector<bool> is_taken(static_cast<std::size_t>(problem_.num_ranks()), false);
+  if (!std::is_sorted(sizes.begin(), sizes.end(), std::greater<>())) {
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return sizes[a] > sizes[b]; });
+  }
+  TakenRanks taken = all_free();
   std::vector<std::int32_t> places(sizes.size(), -1);
-  std::int32_t last_size = 0;
-  std::int32_t next = 0;  // no cheapest place of this size is free before it
   for (const std::size_t i : order) {
-    const std::int32_t size = sizes[i];
-    const std::int32_t step = problem_.first_step(size);
-    if (size != last_size) next = 0;
-    last_size = size;
-    const Nanoseconds cheapest = problem_.price(problem_.cheapest_price(size)).fixed;
-    // The fixed part tells the link: the first place with the cheapest one that is free.
-    std::int32_t best = -1;
-    Nanoseconds best_fixed = std::numeric_limits<Nanoseconds>::max();
-    const auto look = [&](std::int32_t from) {
-      for (std::int32_t first = from; first + size <= problem_.num_ranks(); first += step) {
-        bool is_free = true;
-        for (std::int32_t r = first; r < first + size && is_free; ++r) {
-          is_free = !is_taken[static_cast<std::size_t>(r)];
-        }
-        if (!is_free) continue;
-        const PriceId price = problem_.price_of({.first = first, .size = size});
-        if (price < 0) continue;
-        if (problem_.price(price).fixed < best_fixed) {
-          best = first;
-          best_fixed = problem_.price(price).fixed;
-        }
-        if (best_fixed == cheapest) {
-          next = best + step;
-          return;
-        }
-      }
-    };
-    look(next);
-    if (best_fixed != cheapest && next > 0) look(0);
-    if (best < 0) return places_in_row(sizes, order);
-    places[i] = best;
-    for (std::int32_t r = best; r < best + size; ++r) is_taken[static_cast<std::size_t>(r)] = true;
+    places[i] = take(sizes[i], taken);
+    if (places[i] < 0) return places_in_row(sizes, order);
   }
   return places;
 }
@@ -138,14 +149,28 @@ std::int32_t SlotRoom::free_in(std::size_t block, std::int32_t row) const {
   return size - used_[block] - std::clamp(row - first, 0, size);
 }
 
+// Whether a group has a place beside the others, which it takes. Those that come widest first stay
+// where they are.
+bool SlotRoom::has_place(std::int32_t size) {
+  if (std::find(failed_.begin(), failed_.end(), size) != failed_.end()) return false;
+  if (sizes_.empty()) taken_ = places_.all_free();
+  const bool is_next = is_in_line_ && (sizes_.empty() || size <= sizes_.back());
+  const bool is_placed = is_next && places_.take(size, taken_) >= 0;
+  sizes_.push_back(size);
+  if (!is_placed && places_.find(sizes_).empty()) {
+    sizes_.pop_back();
+    failed_.push_back(size);
+    return false;
+  }
+  is_in_line_ = is_placed;
+  failed_.clear();
+  return true;
+}
+
 bool SlotRoom::take(std::int32_t size) {
   if (size > num_free_) return false;
   if (!places_.is_simple()) {
-    sizes_.push_back(size);
-    if (places_.find(sizes_).empty()) {
-      sizes_.pop_back();
-      return false;
-    }
+    if (!has_place(size)) return false;
   } else if (!used_.empty() && size > places_.block()) {
     for (std::size_t block = 0; block < used_.size(); ++block) {
       if (free_in(block, row_ + size) < 0) return false;
@@ -171,10 +196,36 @@ std::int32_t SlotPlaces::num_beside(const PackedSlot& slot, std::int32_t size) c
   const std::int32_t most = idle / size;
   if (most == 0 || fits_beside(size)) return most;
   std::vector<std::int32_t> sizes = sizes_of(slot);
+  std::sort(sizes.begin(), sizes.end(), std::greater<>());
+  if (sizes.empty() || size <= sizes.back()) return num_after(sizes, size, most);
   sizes.resize(sizes.size() + static_cast<std::size_t>(most), size);
   std::int32_t count = most;
   for (; count > 0 && find(sizes).empty(); --count) sizes.pop_back();
   return count;
+}
+
+// How many groups, up to `most`, find a place after wider ones, widest first: where these leave
+// room, or all in a row.
+std::int32_t SlotPlaces::num_after(const std::vector<std::int32_t>& sizes, std::int32_t size,
+                                   std::int32_t most) const {
+  TakenRanks taken = all_free();
+  const bool are_placed = std::all_of(sizes.begin(), sizes.end(),
+                                      [&](std::int32_t each) { return take(each, taken) >= 0; });
+  std::int32_t count = 0;
+  while (are_placed && count < most && take(size, taken) >= 0) ++count;
+  std::int32_t next = 0;
+  for (const std::int32_t each : sizes) {
+    if (!can_stand_at(next, each)) return count;
+    next += each;
+  }
+  std::int32_t count_in_row = 0;
+  while (count_in_row < most && can_stand_at(next + count_in_row * size, size)) ++count_in_row;
+  return std::max(count, count_in_row);
+}
+
+bool SlotPlaces::can_stand_at(std::int32_t first, std::int32_t size) const {
+  return first + size <= problem_.num_ranks() && first % problem_.first_step(size) == 0 &&
+         problem_.price_of({.first = first, .size = size}) >= 0;
 }
 
 // One after the other, in this order: fits where groups may start anywhere.
@@ -183,11 +234,7 @@ std::vector<std::int32_t> SlotPlaces::places_in_row(const std::vector<std::int32
   std::vector<std::int32_t> places(sizes.size(), -1);
   std::int32_t next = 0;
   for (const std::size_t i : order) {
-    const RankRange ranks{.first = next, .size = sizes[i]};
-    const bool is_allowed = next + sizes[i] <= problem_.num_ranks() &&
-                            next % problem_.first_step(sizes[i]) == 0 &&
-                            problem_.price_of(ranks) >= 0;
-    if (!is_allowed) return {};
+    if (!can_stand_at(next, sizes[i])) return {};
     places[i] = next;
     next += sizes[i];
   }

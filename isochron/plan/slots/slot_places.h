@@ -9,6 +9,16 @@
 
 namespace isochron {
 
+// Ranks that groups have taken one by one, none wider than the one before.
+struct TakenRanks {
+  std::vector<bool> is_taken = {};
+  // Of the last size: no place with less of a fixed part is free, nor one with this much before
+  // the rank `next`.
+  std::int32_t size = 0;
+  Nanoseconds fixed = 0;
+  std::int32_t next = 0;
+};
+
 // Where the groups of a slot stand.
 class SlotPlaces {
  public:
@@ -25,6 +35,12 @@ class SlotPlaces {
   // first, each at its first free place, inside a node if it can.
   [[nodiscard]] std::vector<std::int32_t> find(const std::vector<std::int32_t>& sizes) const;
 
+  // No ranks taken.
+  [[nodiscard]] TakenRanks all_free() const;
+  // Takes a place for a group that is no wider than the one before, as find() does: its first rank,
+  // or -1 if none is free.
+  [[nodiscard]] std::int32_t take(std::int32_t size, TakenRanks& taken) const;
+
   // Ranks of a block inside which groups are cheaper than across its border; 0 if there is none, or
   // if no group may cross it.
   [[nodiscard]] std::int32_t block() const { return block_; }
@@ -37,6 +53,9 @@ class SlotPlaces {
   void settle(std::vector<PackedSlot>& slots) const;
 
  private:
+  [[nodiscard]] bool can_stand_at(std::int32_t first, std::int32_t size) const;
+  [[nodiscard]] std::int32_t num_after(const std::vector<std::int32_t>& sizes, std::int32_t size,
+                                       std::int32_t most) const;
   [[nodiscard]] std::vector<std::int32_t> places_in_row(
       const std::vector<std::int32_t>& sizes, const std::vector<std::size_t>& order) const;
 
@@ -58,13 +77,18 @@ class SlotRoom {
 
  private:
   [[nodiscard]] std::int32_t free_in(std::size_t block, std::int32_t row) const;
+  [[nodiscard]] bool has_place(std::int32_t size);
 
   const SlotPlaces& places_;
   std::int32_t num_ranks_;
   std::int32_t num_free_;
-  std::vector<std::int32_t> sizes_;  // of the groups, where places do not follow from sums
-  std::vector<std::int32_t> used_;   // ranks of each block, without those of the row
-  std::int32_t row_ = 0;             // ranks of groups that are larger than a block
+  // Where places do not follow from sums:
+  std::vector<std::int32_t> sizes_;   // of the groups
+  std::vector<std::int32_t> failed_;  // sizes that have no place beside them
+  TakenRanks taken_;                  // by them, if they are in line
+  bool is_in_line_ = true;          // none is wider than the one before, each where that left room
+  std::vector<std::int32_t> used_;  // ranks of each block, without those of the row
+  std::int32_t row_ = 0;            // ranks of groups that are larger than a block
 };
 
 }  // namespace isochron

@@ -125,8 +125,10 @@ class SlotSearch {
     try_static_sizes(time_, work);
   }
 
-  // All in groups of one larger size, where that may be done by then.
+  // All in groups of one larger size, where that may be done by then; aligned groups that are known
+  // have tried them.
   void try_static_sizes(Nanoseconds end, std::int64_t& work) {
+    if (!problem_.is_aligned() && known_ != never) return;
     const auto sizes = problem_.sizes();
     for (std::size_t base = 1; base < sizes.size(); ++base) {
       if (problem_.num_ranks() % sizes[base] != 0) continue;

@@ -36,9 +36,16 @@ std::int32_t CellBins::first_fit(std::span<const Tokens> tokens,
                                  std::span<const std::int32_t> sequences) {
   rooms_.clear();
   bin_of_.resize(tokens.size());
+  const Tokens least = tokens.empty() ? 0 : *std::min_element(tokens.begin(), tokens.end());
+  const std::int32_t least_seats = max_sequences_ == 0 ? 0 : 1;
+  std::size_t num_full = 0;  // of the first bins: they take nothing any more
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const std::int32_t seats = max_sequences_ == 0 ? 0 : sequences[i];
-    std::size_t bin = 0;
+    while (num_full < rooms_.size() &&
+           (rooms_[num_full].tokens < least || rooms_[num_full].sequences < least_seats)) {
+      ++num_full;
+    }
+    std::size_t bin = num_full;
     while (bin < rooms_.size() &&
            (rooms_[bin].tokens < tokens[i] || rooms_[bin].sequences < seats)) {
       ++bin;

@@ -130,33 +130,37 @@ void Cells::put(Cell& cell, BundleId bundle) {
 
 void Cells::add(std::span<const BundleId> dearest_first) {
   using Entry = std::pair<Nanoseconds, std::int32_t>;  // load, cell
-  if (is_uniform_) {
-    std::vector<Entry> entries;
-    for (std::size_t i = 0; i < cells_.size(); ++i) {
-      entries.emplace_back(cells_[i].load, static_cast<std::int32_t>(i));
+  using Earliest = std::priority_queue<Entry, std::vector<Entry>, std::greater<>>;
+  // Of cells on which everything takes equally long the earliest is done first.
+  std::vector<std::pair<PriceId, double>> paces;
+  std::vector<Earliest> earliest;
+  for (std::size_t i = 0; i < cells_.size(); ++i) {
+    const std::pair pace(cells_[i].price, cells_[i].slowness);
+    const auto found = is_uniform_ ? paces.begin() : std::find(paces.begin(), paces.end(), pace);
+    const auto place = static_cast<std::size_t>(found - paces.begin());
+    if (found == paces.end()) {
+      paces.push_back(pace);
+      earliest.emplace_back();
     }
-    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> earliest(std::greater<>(),
-                                                                            std::move(entries));
-    for (const BundleId bundle : dearest_first) {
-      const std::int32_t place = earliest.top().second;
-      earliest.pop();
-      Cell& cell = cells_[static_cast<std::size_t>(place)];
-      put(cell, bundle);
-      earliest.emplace(cell.load, place);
-    }
-  } else {
-    for (const BundleId bundle : dearest_first) {
-      std::size_t best = 0;
-      Nanoseconds best_end = cells_.front().load + time_on(cells_.front(), bundle);
-      for (std::size_t i = 1; i < cells_.size(); ++i) {
-        const Nanoseconds end = cells_[i].load + time_on(cells_[i], bundle);
-        if (end < best_end) {
-          best = i;
-          best_end = end;
-        }
+    earliest[place].emplace(cells_[i].load, static_cast<std::int32_t>(i));
+  }
+  for (const BundleId bundle : dearest_first) {
+    std::size_t best = 0;
+    if (earliest.size() > 1) {
+      Entry least(std::numeric_limits<Nanoseconds>::max(), 0);
+      for (std::size_t place = 0; place < earliest.size(); ++place) {
+        const auto& [load, id] = earliest[place].top();
+        const Entry end(load + time_on(cells_[static_cast<std::size_t>(id)], bundle), id);
+        if (end >= least) continue;
+        least = end;
+        best = place;
       }
-      put(cells_[best], bundle);
     }
+    const std::int32_t id = earliest[best].top().second;
+    earliest[best].pop();
+    Cell& cell = cells_[static_cast<std::size_t>(id)];
+    put(cell, bundle);
+    earliest[best].emplace(cell.load, id);
   }
   std::int64_t work = 0;
   for (Cell& cell : cells_) replace(cell, cell.bundles, work);

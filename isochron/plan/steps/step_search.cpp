@@ -118,6 +118,7 @@ class StepSearch {
     const std::vector<std::int32_t> slots(min_slots_ == 0 ? 0 : height.size(), min_slots_);
     cells.reset(height, slots);
     cells.add(dearest_);
+    if (cells.mean_load() >= best.time) return;
     std::int64_t work = 20 * static_cast<std::int64_t>(dearest_.size());
     cells.refine(good_enough(), work);
     if (cells.max_load() >= best.time) return;
