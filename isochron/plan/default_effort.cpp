@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "isochron/plan/draft_slots.h"
 #include "isochron/plan/least_areas.h"
 
 namespace isochron {
@@ -33,6 +34,13 @@ std::int64_t default_effort(const Problem& problem) {
   return static_cast<std::int64_t>(std::min(static_cast<double>(effort), worth));
 }
 
+void limit_purse(const Problem& problem, Nanoseconds bound) {
+  if (problem.options().effort || !is_time(bound)) return;
+  const double part_of_step = problem.is_aligned() ? 0.007 : 0.003;  // which aligned groups had
+  problem.purse()->limit(part_of_step *
+                         static_cast<double>(time_to_plan(pass_bound(problem, bound))));
+}
+
 bool has_few_items(const Problem& problem) {
   constexpr std::int32_t few = 256;
   return problem.num_items() <= few;
@@ -41,7 +49,8 @@ bool has_few_items(const Problem& problem) {
 double time_of_equal_counts(const Problem& problem) {
   const bool tries_all = has_few_items(problem) || problem.options().max_sequences == 1;
   const double count = problem.num_items();
-  return tries_all ? std::min(25e3 * count, 3e5 + 12e3 * count) : 2.5e3 * count;
+  const double paces = problem.has_speeds() ? 3 : 1;  // of slow ranks, each with slots of its own
+  return paces * (tries_all ? std::min(25e3 * count, 3e5 + 12e3 * count) : 2.5e3 * count);
 }
 
 }  // namespace isochron

@@ -33,8 +33,8 @@ NarrowerQuestion with_whole_bundles(const Problem& problem) {
   }
   PlanOptions options = problem.options();
   options.keep_groups = KeepGroups::microbatch;
-  question.problem =
-      std::make_unique<Problem>(std::move(work), problem.topology(), problem.model(), options);
+  question.problem = std::make_unique<Problem>(std::move(work), problem.topology(), problem.model(),
+                                               options, problem.purse());
   return question;
 }
 

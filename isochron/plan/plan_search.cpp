@@ -198,17 +198,19 @@ class EqualCounts {
       return slots;
     }
     // Ranks that idle got what does not suit them: micro-batches of one sequence leave them alone.
-    return !apart(after).empty() && slots_time(problem_, apart_) < after ? apart_ : slots;
+    return !apart(before, after).empty() && slots_time(problem_, apart_) < after ? apart_ : slots;
   }
 
  private:
-  // They are searched for once, where they may end before `time`, which falls; empty if they are
-  // not.
-  const DraftSlots& apart(Nanoseconds time) {
+  // They are searched for once, where they may end before `time`, which falls, and hardly before
+  // `least`; empty if they are not.
+  const DraftSlots& apart(Nanoseconds least, Nanoseconds time) {
     if (is_searched_ || problem_.options().max_sequences == 1) return apart_;
     is_searched_ = true;
     const auto single = with_single_sequences(problem_);
     if (equal_count_bound(*single) >= time) return apart_;
+    const auto saved = static_cast<double>(time - least);
+    if (!problem_.purse()->pays(time_of_equal_counts(*single), saved)) return apart_;
     apart_ = search_slots(*single, bound_, effort_).slots;
     equalize(problem_, 1, apart_);
     return apart_;
@@ -281,7 +283,10 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Answer an
     }
     if (problem.has_speeds()) consider(search_paced_slots(problem, effort).slots);
     const auto coarser = find_coarser(problem);
-    if (coarser && equal_count_bound(*coarser) < least) {
+    const Nanoseconds least_coarse = coarser ? equal_count_bound(*coarser) : least;
+    if (least_coarse < least &&
+        problem.purse()->pays(time_of_equal_counts(*coarser),
+                              static_cast<double>(least - std::max(bound, least_coarse)))) {
       StepPlan same = plan;
       same.options = coarser->options();
       DraftSlots slots = search_synced(same, *coarser, answer, bound, whole_effort);
@@ -304,6 +309,7 @@ DraftSlots search_stages(const StepPlan& plan, const Problem& problem, Answer an
   const RankRoom room = rank_room_of(problem);
   if (bound > 0) return search_pipeline(problem, plan, room, bound, effort, std::move(start));
   bound = std::max(pipeline_bound(problem, room), side_by_side_bound(problem));
+  limit_purse(problem, bound);
   DraftSlots slots = search_pipeline(problem, plan, room, bound, effort, std::move(start));
   // Where a rank has two bundles or more, they leave less than stages wait in any case.
   const bool are_few = problem.num_bundles() < 2 * problem.num_ranks();
@@ -354,6 +360,7 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, Answer answer, s
       return earlier_of(problem, std::move(exact->slots), std::move(slots));
     }
     if (!is_given) bound = kept_bound(problem, slot_bound(problem));
+    limit_purse(problem, bound);
     return search_synced(plan, problem, answer, bound, effort);
   }
   if (options.counts == Counts::free) {
@@ -366,6 +373,7 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, Answer answer, s
     const bool is_priced = !exact && has_priced_bundles(problem);
     if (!is_given) bound = exact || is_priced ? step_bound(problem) : free_step_bound(problem);
     if (exact) bound = std::max(bound, exact->bound);
+    limit_purse(problem, bound);
     Draft found = search_free_step(plan, problem, answer, bound, effort);
     bound = std::max(bound, found.bound);
     if (is_priced && found.time - bound > bound >> 8) bound = block_bound(problem, bound);
@@ -373,6 +381,7 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, Answer answer, s
     return slots_of(problem, found);
   }
   if (!is_given) bound = least_equal_step(problem);
+  limit_purse(problem, bound);
   const std::int64_t part =
       options.effort || !is_time(bound) ? effort : std::min(effort, effort_of_step(problem, bound));
   const auto aligned = answer == Answer::whole ? find_aligned(problem) : nullptr;

@@ -15,9 +15,9 @@ namespace isochron {
 
 namespace {
 
-// How many trials take that time; each plays so many parts of items, and where counts are equal
-// gives every rank that idles something to do, which takes as long if ranks are many.
-std::int64_t trials_within(const StepPlan& plan, Nanoseconds time, std::int64_t played) {
+// What a trial takes about, in nanoseconds: it plays so many parts of items, and where counts are
+// equal gives every rank that idles something to do, which takes as long if ranks are many.
+std::int64_t time_of_trial(const StepPlan& plan, std::int64_t played) {
   const bool is_free = plan.options.counts == Counts::free;
   const std::int64_t for_a_part = plan.topology.pipeline.stages > 1       ? 150
                                   : plan.options.sync == Sync::microbatch ? 110
@@ -26,7 +26,7 @@ std::int64_t trials_within(const StepPlan& plan, Nanoseconds time, std::int64_t 
   constexpr std::int32_t few_ranks = 8;
   const std::int64_t num_idle = is_free ? 0 : std::max(0, plan.topology.ranks - few_ranks);
   const std::int64_t for_idle = 100 * num_idle;
-  return time / (50 + for_a_part * played + for_idle);
+  return 50 + for_a_part * played + for_idle;
 }
 
 // The best slots of the same ranks without stages, all equally fast: where micro-batches are dear,
@@ -92,9 +92,14 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
   const bool are_very_few = problem.num_items() <= 8 && !is_near;
   if (!options.effort && is_time(bound)) {
     const Nanoseconds part = answer == Answer::rough ? 2000 : are_very_few ? 200 : 1000;
-    num_trials = std::min(num_trials, trials_within(plan, time_to_plan(bound) / part, played));
+    const auto for_a_trial = static_cast<double>(time_of_trial(plan, played));
+    // Half of what is left: the next question gets something too.
+    const double share =
+        std::min(static_cast<double>(time_to_plan(bound) / part), problem.purse()->left() / 2);
+    num_trials = std::min(num_trials, static_cast<std::int64_t>(share / for_a_trial));
     constexpr std::int64_t for_an_item = 16;  // with fewer of them nothing is found
     if (num_trials < for_an_item * problem.num_items()) return slots;
+    problem.purse()->take(static_cast<double>(num_trials) * for_a_trial);
   }
   const double heat = are_very_few ? 0.8 / problem.num_items() : 0.02;
   DraftSlots annealed = anneal(problem, slots, bound, heat, num_trials, time);

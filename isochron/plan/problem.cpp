@@ -64,8 +64,12 @@ void require_small_total(const Work& work, const Topology& topology, const CostM
 }  // namespace
 
 Problem::Problem(Work work, const Topology& topology, const CostModel& cost,
-                 const PlanOptions& options)
-    : work_(std::move(work)), topology_(topology), cost_(cost), options_(options) {
+                 const PlanOptions& options, std::shared_ptr<Purse> purse)
+    : work_(std::move(work)),
+      purse_(std::move(purse)),
+      topology_(topology),
+      cost_(cost),
+      options_(options) {
   require_valid(cost_);
   require_small_total(work_, topology_, cost_);
   for (const Tokens length : work_.lengths) all_tokens_ += length;
@@ -359,11 +363,26 @@ Tokens Problem::tokens(std::int32_t size, ItemId item) const {
     return padded_length(lengths_of_items_[static_cast<std::size_t>(item)], size,
                          options_.tensor_parallel);
   }
-  Tokens sum = 0;
-  for (const SequenceId id : sequences_of(item)) {
-    sum += padded_length(work_.lengths[id.index()], size, options_.tensor_parallel);
-  }
-  return sum;
+  return find_tokens(size, item);
+}
+
+// Searches ask again and again, and every sequence takes a division.
+Tokens Problem::find_tokens(std::int32_t size, ItemId item) const {
+  const auto worked_out = [&] {
+    Tokens sum = 0;
+    for (const SequenceId id : sequences_of(item)) {
+      sum += padded_length(work_.lengths[id.index()], size, options_.tensor_parallel);
+    }
+    return sum;
+  };
+  constexpr std::size_t max_tabled = std::size_t{1} << 22;  // 32 MB
+  if (sizes_.size() * work_.items.size() > max_tabled) return worked_out();
+  const auto place = static_cast<std::size_t>(size);
+  if (place >= tokens_of_size_.size()) tokens_of_size_.resize(place + 1);
+  std::vector<Tokens>& known = tokens_of_size_[place];
+  if (known.empty()) known.assign(work_.items.size(), -1);
+  Tokens& sum = known[static_cast<std::size_t>(item)];
+  return sum >= 0 ? sum : sum = worked_out();
 }
 
 Tokens Problem::least_tokens(BundleId bundle) const {

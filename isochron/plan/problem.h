@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "isochron/core/units.h"
 #include "isochron/cost/cost_model.h"
 #include "isochron/plan/exchange_order.h"
+#include "isochron/plan/purse.h"
 #include "isochron/step/plan_options.h"
 #include "isochron/step/topology.h"
 
@@ -42,8 +44,10 @@ struct Work {
 
 class Problem {
  public:
-  // `options` are resolved. Throws std::invalid_argument if the costs add up to more than 2^62.
-  Problem(Work work, const Topology& topology, const CostModel& cost, const PlanOptions& options);
+  // `options` are resolved. Questions on the way to the same plan share the purse. Throws
+  // std::invalid_argument if the costs add up to more than 2^62.
+  Problem(Work work, const Topology& topology, const CostModel& cost, const PlanOptions& options,
+          std::shared_ptr<Purse> purse = std::make_shared<Purse>());
   Problem(const Problem&) = delete;
   Problem& operator=(const Problem&) = delete;
 
@@ -51,6 +55,7 @@ class Problem {
   [[nodiscard]] const PlanOptions& options() const { return options_; }
   [[nodiscard]] const CostModel& model() const { return cost_; }
   [[nodiscard]] const Work& work() const { return work_; }
+  [[nodiscard]] const std::shared_ptr<Purse>& purse() const { return purse_; }
   [[nodiscard]] std::int32_t num_ranks() const { return topology_.ranks; }
   [[nodiscard]] Tokens capacity() const { return topology_.capacity; }
   [[nodiscard]] Nanoseconds microbatch() const { return microbatch_; }
@@ -183,6 +188,7 @@ class Problem {
   [[nodiscard]] Nanoseconds find_cost(PriceId price, BundleId bundle) const;
   [[nodiscard]] Nanoseconds find_item_cost(PriceId price, ItemId item) const;
   [[nodiscard]] Nanoseconds find_least_fixed(std::int32_t size) const;
+  [[nodiscard]] Tokens find_tokens(std::int32_t size, ItemId item) const;
   void find_order();
   [[nodiscard]] std::size_t find_smallest_place(BundleId bundle) const;
   [[nodiscard]] bool do_all_fit(std::int32_t size, BundleId bundle) const;
@@ -194,6 +200,7 @@ class Problem {
   }
 
   Work work_;
+  std::shared_ptr<Purse> purse_;
   Topology topology_;
   CostModel cost_;
   PlanOptions options_;
@@ -216,6 +223,8 @@ class Problem {
   bool is_plain_ = true;                 // every bundle is one item
   mutable std::vector<Nanoseconds> least_fixed_of_size_;  // -1: not known
   mutable std::vector<std::int32_t> smallest_places_;     // of bundles, -1: not known
+  // Padded, of items of several sequences, by size; empty or -1: not known.
+  mutable std::vector<std::vector<Tokens>> tokens_of_size_;
   // Of bundles of several items, by size: 1 fits, 0 does not, -1 not known.
   mutable std::vector<std::vector<std::int8_t>> fits_of_size_;
   mutable std::vector<Price> prices_;

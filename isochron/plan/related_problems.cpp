@@ -3,16 +3,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace isochron {
 
-std::unique_ptr<Problem> with_same_work(const Problem& problem, const Topology& topology,
-                                        const CostModel& model, const PlanOptions& options) {
-  auto same = std::make_unique<Problem>(problem.work(), topology, model, options);
+namespace {
+
+std::unique_ptr<Problem> with_purse(const Problem& problem, const Topology& topology,
+                                    const CostModel& model, const PlanOptions& options,
+                                    std::shared_ptr<Purse> purse) {
+  auto same = std::make_unique<Problem>(problem.work(), topology, model, options, std::move(purse));
   for (ItemId item = 0; item < problem.num_items(); ++item) {
     if (problem.is_alone(item)) same->set_alone(item, problem.alone_size());
   }
   return same;
+}
+
+}  // namespace
+
+std::unique_ptr<Problem> with_same_work(const Problem& problem, const Topology& topology,
+                                        const CostModel& model, const PlanOptions& options) {
+  return with_purse(problem, topology, model, options, problem.purse());
 }
 
 std::unique_ptr<Problem> with_options(const Problem& problem, const PlanOptions& options) {
@@ -40,7 +51,8 @@ std::unique_ptr<Problem> find_aligned(const Problem& problem) {
   if (problem.is_aligned()) return nullptr;
   PlanOptions options = problem.options();
   options.context = "dynamic";
-  auto aligned = with_options(problem, options);
+  auto aligned =
+      with_purse(problem, problem.topology(), problem.model(), options, std::make_shared<Purse>());
   for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
     const auto sizes = aligned->sizes();
     if (std::none_of(sizes.begin(), sizes.end(),
@@ -91,8 +103,8 @@ std::unique_ptr<Problem> with_static_size(const Problem& problem, std::int32_t s
   options.min_context_size = 1;
   options.max_context_size = 0;
   if (options.oversize == Oversize::widen) options.oversize = Oversize::error;
-  auto fixed =
-      std::make_unique<Problem>(problem.work(), problem.topology(), problem.model(), options);
+  auto fixed = std::make_unique<Problem>(problem.work(), problem.topology(), problem.model(),
+                                         options, problem.purse());
   for (ItemId item = 0; item < problem.num_items(); ++item) {
     if (problem.is_alone(item)) fixed->set_alone(item, size);
   }

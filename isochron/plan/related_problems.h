@@ -19,7 +19,8 @@ namespace isochron {
 [[nodiscard]] std::unique_ptr<Problem> with_options(const Problem& problem,
                                                     const PlanOptions& options);
 
-// With aligned groups, where any size is asked for; none if they do not hold every bundle.
+// With aligned groups, where any size is asked for, and a purse of their own, so that they get what
+// they would get alone; none if they do not hold every bundle.
 [[nodiscard]] std::unique_ptr<Problem> find_aligned(const Problem& problem);
 
 // Without the smallest groups, where micro-batches cost so much that larger ones, which pack their

@@ -175,13 +175,19 @@ class SecondLook {
       return std::min(2e6 + 20e3 * num_items, 1e5 + 3e3 * num_items + 0.006 * least_possible());
     }
     if (is_pipeline_) return 1e5 + 30e3 * num_items;
+    // Few items are annealed for parts of the step (polish.cpp, nested_anneal.cpp).
+    const bool has_counts = !is_free(question) && (has_few_items(question) || !is_kept());
+    const double annealed = !has_counts && is_annealed(question) && is_time(bound_)
+                                ? time_of_looks(least_possible()) / 200
+                                : 0;
+    return time_of_search(question) + annealed;
+  }
+  // Without annealing, which pays for itself, and without stages.
+  double time_of_search(const Problem& question) const {
     if (!is_free(question) && (has_few_items(question) || !is_kept())) {
       return time_of_equal_counts(question);
     }
-    // Few items are annealed for parts of the step (polish.cpp, nested_anneal.cpp).
-    const double annealed =
-        is_annealed(question) && is_time(bound_) ? time_of_looks(least_possible()) / 200 : 0;
-    return time_of_free_counts() + annealed;
+    return time_of_free_counts();
   }
   double time_of_free_counts() const {
     return 1e5 + (is_kept() ? 6e3 : 3e3) * problem_.num_items();
@@ -202,8 +208,16 @@ class SecondLook {
   // Takes a look at the question off what is left, if it is enough.
   bool can_afford(const Problem& question) {
     const double cost = cost_of(question);
-    if (cost > left_) return false;
+    if (cost > left_ || !can_pay(cost)) return false;
     left_ -= cost;
+    return true;
+  }
+  // From the purse of the plan; beyond that half of what is lost more than usual.
+  bool can_pay(double cost) {
+    if (problem_.purse()->pays(cost)) return true;
+    const double lost = static_cast<double>(least().time) - 1.2 * least_possible();
+    if (paid_beyond_ + cost > lost / 2) return false;
+    paid_beyond_ += cost;
     return true;
   }
 
@@ -228,6 +242,7 @@ class SecondLook {
       const Nanoseconds bound =
           is_pipeline_ ? pipeline_bound(*fixed, rank_room_of(*fixed)) : bound_of_size(*fixed, time);
       if (is_beaten(bound) || (is_searched && is_near(bound))) continue;
+      if (!is_pipeline_ && !can_pay(time_of_search(*fixed))) continue;
       consider(whole_answer(*fixed));
     }
   }
@@ -237,6 +252,7 @@ class SecondLook {
     if (is_beaten(bound_ + bound_ / 256)) return;
     const auto powers = find_powers(problem_);
     if (powers == nullptr || is_beaten(bound_of_size(*powers, least().time))) return;
+    if (!can_pay(time_of_search(*powers))) return;
     consider(whole_answer(*powers));
   }
 
@@ -299,6 +315,7 @@ class SecondLook {
   bool is_pipeline_;
   DraftSlots best_;
   double left_ = 0;                  // nanoseconds for looks
+  double paid_beyond_ = 0;           // the purse
   std::optional<Score> least_ = {};  // of the best, once asked for
 };
 
