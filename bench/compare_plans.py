@@ -16,8 +16,9 @@ import sys
 import plan_measures
 from page import Page, Program, lognormal, read_groups, read_lengths
 from plan_measures import (
-    FILES, ROWS, UNFELT, Aim, Bench, K, Measured, ask_rival, cost_model, cut, is_real, measure, ratio,
+    FILES, NOT_FELT_MS, ROWS, UNFELT, Aim, Bench, K, Measured, ask_rival, cost_model, cut, is_real, measure, ratio,
 )  # fmt: skip
+from random_questions import asked_in_words, random_question
 
 
 def aligned_aim(name, ranks, capacity, batches):
@@ -444,10 +445,42 @@ def flexsp(bench, _):
         )  # fmt: skip
 
 
+def corners(bench, _):
+    """What nobody made a row for: all options, drawn at random."""
+    page = bench.page
+    num_questions = 500 if plan_measures.ARE_TIMES_JUDGED else 20
+    asked = []  # allowed times that planning took, milliseconds, the answer, words
+    for seed in range(num_questions):
+        name, question = random_question(seed, bench.sources, bench.cost)
+        answer = bench.planner.ask(verb="plan", runs=3, **question)
+        if answer["status"] not in ("optimal", "feasible"):
+            continue
+        ms = statistics.median(answer["times_us"]) / 1e3
+        allowed = max(NOT_FELT_MS, UNFELT.share * answer["lower_bound_ns"] / 1e6)
+        asked.append((ms / allowed, ms, answer, asked_in_words(name, question)))
+    asked.sort(key=lambda each: -each[0])
+    ratios = [answer["predicted_step_ns"] / answer["lower_bound_ns"] for _, _, answer, _ in asked]
+    page.add()
+    page.add("## Random questions")
+    page.add()
+    page.add(
+        f"{num_questions} combinations of options on 1 to 256 ranks (bench/random_questions.py), median of 3 runs; "
+        f"{len(asked)} have a plan. Of these {sum(times <= 1 for times, *_ in asked)} are planned in about 1 % of the step "
+        f"or a millisecond, {sum(times <= 2 for times, *_ in asked)} in twice that, {sum(times <= 4 for times, *_ in asked)} in "
+        f"four times; steps end {statistics.median(ratios):.4f} (median), {statistics.mean(ratios):.4f} (mean) over the bound. "
+        "Not judged. Those that take longest for their step:"
+    )
+    page.table("planning ms", "step ms", "of step", "over bound", "question")
+    for _, ms, answer, words in asked[:12]:
+        step_ms, bound_ms = answer["predicted_step_ns"] / 1e6, answer["lower_bound_ns"] / 1e6
+        page.row(f"{ms:.2f}", f"{step_ms:.1f}", f"{ms / bound_ms:.1%}", ratio(step_ms / bound_ms), words)
+
+
 PARTS = {  # questions, in the order of the page; asked with the folder of length files
     "step": step, "microbatch": microbatch, "static": one_rank_a_sequence, "kept_groups": kept_groups,
     "long_tails": long_tails, "modes": other_modes, "primes": prime_ranks, "two_exchanges": two_exchanges,
     "every_mode": every_mode, "tiny": tiny, "sparse": sparse, "large": large, "flexsp": flexsp,
+    "corners": corners,
 }  # fmt: skip
 
 
@@ -481,7 +514,7 @@ def main():
     bench = Bench(Program(arguments.program), page, sources, ROWS[:4] if is_quick else ROWS)
     for name in arguments.only or [name for name in PARTS if not (is_quick and name == "large")]:
         PARTS[name](bench, folder)
-    if not is_quick:
+    if not is_quick and bench.shares:
         over = [share for share in bench.shares if share > 0.01]
         page.add()
         page.add(f"{len(over)} of {len(bench.shares)} rows take more than 1 % of the step, at most {max(bench.shares):.2%}.")

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "isochron/core/require.h"
@@ -144,15 +145,30 @@ void Problem::find_paces() {
   fastest_speed_.assign(ranks + 1, 0);
   least_span_.assign(ranks + 1, static_cast<double>(ranks) * 1e6);
   const auto& speeds = topology_.rank_speed;
+  const auto note = [&](std::size_t size, double sum, double slowest) {
+    fastest_speed_[size] = std::max(fastest_speed_[size], slowest);
+    least_span_[size] = std::min(least_span_[size], sum / slowest);
+  };
+  if (is_aligned_) {  // few sizes, in few places
+    std::set<std::int32_t> sizes(sizes_.begin(), sizes_.end());
+    sizes.insert({1, topology_.ranks});
+    for (const std::int32_t each : sizes) {
+      const auto size = static_cast<std::size_t>(each);
+      for (std::size_t first = 0; first + size <= ranks; first += size) {
+        const auto begin = speeds.begin() + static_cast<std::ptrdiff_t>(first);
+        const auto end = begin + each;
+        note(size, std::accumulate(begin, end, 0.0), *std::min_element(begin, end));
+      }
+    }
+    return;
+  }
   for (std::size_t first = 0; first < ranks; ++first) {
     double sum = 0;
     double slowest = speeds[first];
     for (std::size_t size = 1; first + size <= ranks; ++size) {
       sum += speeds[first + size - 1];
       slowest = std::min(slowest, speeds[first + size - 1]);
-      if (is_aligned_ && first % size != 0) continue;
-      fastest_speed_[size] = std::max(fastest_speed_[size], slowest);
-      least_span_[size] = std::min(least_span_[size], sum / slowest);
+      note(size, sum, slowest);
     }
   }
 }

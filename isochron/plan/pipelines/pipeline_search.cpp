@@ -117,6 +117,9 @@ class PipelineSearch {
   }
 
   DraftSlots run() {
+    // What aligned groups get is all that so short a step is worth.
+    constexpr double to_begin = 0.06;
+    if (has_start_ && best_excess_ <= 0 && looks_worth_ < to_begin) return std::move(best_);
     consider_all();
     const bool is_tight = best_excess_ > 0;
     if (is_tight) {
