@@ -275,13 +275,14 @@ def every_mode(bench, _):
     bench.table(
         "Every mode on 12 ranks",
         "At most 4 batches. Prompts are 4 consecutive lengths; whole ones in a micro-batch have lengths of up to "
-        "20,000. Slow: every third rank has 80 % of the speed. Uneven: the last chunk of layers is half as long again. "
+        "20,000. Two sequences: at most in a micro-batch. Slow: every third rank has 80 % of the speed. Uneven: the last chunk of layers is half as long again. "
         "Transfers take 2 ms. Target: about 1 % of the step.",
         "context", "sync", "stages", "policy", "target",
     )  # fmt: skip
     policies = [
         ("-", {}), ("equal counts", {"counts": "equal"}), ("kept on ranks", {"keep_groups": "rank"}),
         ("in one micro-batch", {"keep_groups": "microbatch"}), ("tensor parallel 2", {"tensor_parallel": 2}),
+        ("no placeholders", {"short": "error", "counts": "equal"}), ("two sequences", {"max_sequences": 2}),
         ("slow", {}), ("uneven", {}), ("transfers", {}),
     ]  # fmt: skip
 
