@@ -160,7 +160,7 @@ std::unique_ptr<Problem> find_whole_groups(const Problem& problem) {
   const PlanOptions& options = problem.options();
   const std::int32_t all = problem.num_ranks();
   if (options.counts != Counts::equal || options.short_ == Short::empty) return nullptr;
-  if (!is_dynamic(problem) || problem.sizes().back() != all) return nullptr;
+  if (!is_dynamic(problem) || problem.sizes().back() != all || all == 1) return nullptr;
   std::int32_t divisor = 0;  // of all sizes that are of use
   for (const std::int32_t size : problem.sizes()) {
     for (ItemId item = 0; item < problem.num_items() && size < all; ++item) {

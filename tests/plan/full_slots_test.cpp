@@ -110,6 +110,14 @@ TEST(FullSlots, AreOnAllRanksWhereNothingFitsTheSmallestGroups) {
   EXPECT_EQ(whole({150, 150, 350}, Short::empty), nullptr);
 }
 
+TEST(FullSlots, OneRankIsNoSpecialQuestion) {
+  const Topology topology{.ranks = 1, .capacity = 100};
+  const Problem problem(
+      singles({50, 60}), topology, plain_cost(10),
+      resolved({.context = "dynamic", .counts = Counts::equal, .short_ = Short::error}, topology));
+  EXPECT_EQ(find_whole_groups(problem), nullptr);
+}
+
 TEST(FullSlots, AreLeftAsTheyAre) {
   const Problem problem = equal_counts("dynamic", {60, 30}, 2);
   const auto full = full_slots(problem, {{on(0, 1, {0}), on(1, 1, {1})}});
