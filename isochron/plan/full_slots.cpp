@@ -132,16 +132,18 @@ const TimedSlots& FullSlots::dealt() {
 
 std::optional<DraftSlots> FullSlots::find(const DraftSlots& slots) {
   if (!has_placeholder(slots)) return slots;
-  TimedSlots best = dealt().time < even().time ? dealt() : even();
-  if (!tiled_) return std::move(best.slots);
-  for (DraftSlots& full : tiled_->refilled(slots)) consider(std::move(full), best);
-  return std::move(best.slots);
+  TimedSlots best = even();
+  if (tiled_) {
+    for (DraftSlots& full : tiled_->refilled(slots)) consider(std::move(full), best);
+  }
+  return best.slots ? std::move(best.slots) : dealt().slots;
 }
 
 std::optional<DraftSlots> FullSlots::find_faster(const DraftSlots& slots, Nanoseconds near) {
-  if (has_placeholder(slots)) return find(slots);
-  const Nanoseconds time = time_(slots);
-  return time <= near || time <= dealt().time ? slots : dealt().slots;
+  auto full = find(slots);
+  if (!full) return full;
+  const Nanoseconds time = time_(*full);
+  return time <= near || time <= dealt().time ? full : dealt().slots;
 }
 
 std::optional<DraftSlots> find_full_slots(const StepPlan& plan, const Problem& problem,

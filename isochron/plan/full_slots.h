@@ -30,8 +30,8 @@ class FullSlots {
   // Nothing if none are found. Slots that are full stay as they are.
   [[nodiscard]] std::optional<DraftSlots> find(const DraftSlots& slots);
 
-  // The same, but full slots stay only if they end by `near`, or no later than others that are
-  // found: a search that does not know of this may end far from the best that have no placeholder.
+  // The same, unless they end after `near` and items that are dealt anew, whatever the slots, end
+  // earlier: then those.
   [[nodiscard]] std::optional<DraftSlots> find_faster(const DraftSlots& slots, Nanoseconds near);
 
  private:

@@ -415,8 +415,7 @@ DraftSlots search_full(const StepPlan& plan, const Problem& problem, Answer answ
   DraftSlots slots = search(plan, problem, answer, effort, bound);
   if (plan.topology.pipeline.stages == 1) bound = std::max(bound, left_over_bound(problem));
   if (!must_be_full(plan)) return slots;
-  const Nanoseconds least = pass_bound(problem, bound);
-  auto full = find_full_slots(plan, problem, slots, least + least / 4);
+  auto full = find_full_slots(plan, problem, slots);
   return full ? *std::move(full) : slots;
 }
 
@@ -458,6 +457,13 @@ DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t
                       Nanoseconds& bound) {
   DraftSlots slots = search_polished(plan, problem, Answer::whole, effort, bound);
   slots = looked_at_again(plan, problem, std::move(slots), effort, bound);
+  if (must_be_full(plan)) {
+    // Not before: a second look is taken at what is far from its bound.
+    const Nanoseconds least = pass_bound(problem, bound);
+    if (auto full = find_full_slots(plan, problem, slots, least + least / 64)) {
+      slots = *std::move(full);
+    }
+  }
   if (plan.topology.pipeline.stages > 1) return slots;
   return or_side_by_side(problem, std::move(slots));
 }
