@@ -30,7 +30,9 @@ class EqualSearch {
       : problem_(problem),
         bound_(bound),
         work_(work),
-        num_left_(work / (to_begin + for_an_item * problem.num_items())) {}
+        num_left_(work / (to_begin + for_an_item * problem.num_items())),
+        full_slots_(problem, 1,
+                    [&problem](const DraftSlots& slots) { return step_time(problem, slots); }) {}
 
   DraftSlots run() {
     if (has_nested_bundles(problem_)) {
@@ -57,14 +59,15 @@ class EqualSearch {
     DraftSlots slots = slots_of(problem_, draft);
     const auto count = static_cast<std::int32_t>(slots.size());
     equalize(problem_, 1, slots);
-    const auto time_of = [&](const DraftSlots& each) { return step_time(problem_, each); };
     bool is_short = false;
     if (problem_.options().short_ != Short::empty) {
-      auto full = find_full_slots(problem_, 1, slots, time_of);
+      // What idles is hardly faster once it is filled.
+      if (!is_short_ && step_time(problem_, slots) >= least_) return count;
+      auto full = full_slots_.find(slots);
       is_short = !full;
       if (full) slots = *std::move(full);
     }
-    const Nanoseconds time = time_of(slots);
+    const Nanoseconds time = step_time(problem_, slots);
     if (std::pair(is_short, time) < std::pair(is_short_, least_)) {
       is_short_ = is_short;
       least_ = time;
@@ -114,6 +117,7 @@ class EqualSearch {
   Nanoseconds bound_;
   std::int64_t work_;
   std::int64_t num_left_;  // searches
+  FullSlots full_slots_;
   DraftSlots best_;
   Nanoseconds least_ = std::numeric_limits<Nanoseconds>::max();
   bool is_short_ = true;  // the best has placeholders where there may be none

@@ -1,100 +1,22 @@
-// Placeholders vanish in two ways: groups of dynamic sizes widen over those beside them, or the
+// Placeholders vanish in several ways: groups of dynamic sizes widen until they fill their slot
+// (tiled_slots.h), bundles that keep their ranks get cells of several sizes (full_cells.h), or the
 // ranks are cut into groups of one size, each of which gets an item in every slot.
 
 #include "isochron/plan/full_slots.h"
 
 #include <algorithm>
-#include <limits>
+#include <numeric>
+#include <set>
 #include <utility>
 
 #include "isochron/balance/assignment.h"
+#include "isochron/plan/bundles/full_cells.h"
 #include "isochron/plan/plan_slots.h"
+#include "isochron/plan/related_problems.h"
 
 namespace isochron {
 
 namespace {
-
-// For dynamic sizes: widens groups over placeholders beside them; what cannot be filled like that
-// runs on all ranks, one item after the other. False if that leaves a placeholder, breaks the
-// capacity, or gives a number of slots that `multiple` does not divide.
-bool widen(const Problem& problem, std::int32_t multiple, DraftSlots& slots) {
-  if (problem.options().keep_groups == KeepGroups::rank)
-    return false;  // all of a bundle would move
-  DraftSlots result;
-  std::vector<ItemId> rest;
-  for (auto& slot : slots) {
-    std::erase_if(slot, [](const DraftGroup& group) { return group.items.empty(); });
-    for (bool is_changed = !slot.empty(); is_changed;) {
-      is_changed = false;
-      const std::vector<std::int32_t> group_of = groups_by_rank(problem, slot);
-      for (std::size_t g = 0; g < slot.size() && !is_changed; ++g) {
-        DraftGroup& group = slot[g];
-        if (problem.is_alone(group.items.front())) continue;
-        for (const std::int32_t size : problem.sizes()) {
-          if (size <= group.ranks.size) continue;
-          const std::int64_t step = problem.first_step(size);
-          const std::int64_t first_start =
-              problem.is_aligned()
-                  ? group.ranks.first / step * step
-                  : std::max<std::int64_t>(0, group.ranks.first + group.ranks.size - size);
-          for (std::int64_t first = first_start;
-               first <= group.ranks.first && first + size <= problem.num_ranks(); first += step) {
-            const RankRange ranks{.first = first, .size = size};
-            Tokens tokens = 0;
-            bool is_small = true;
-            for (const ItemId item : group.items) {
-              tokens += problem.tokens(size, item);
-              is_small = is_small && problem.item_fits(size, item);
-            }
-            const auto begin = group_of.begin() + first;
-            const bool is_free = first + size >= group.ranks.first + group.ranks.size && is_small &&
-                                 tokens <= problem.capacity() * size &&
-                                 problem.price_of(ranks) >= 0 &&
-                                 std::all_of(begin, begin + size, [&](std::int32_t other) {
-                                   return other < 0 || other == static_cast<std::int32_t>(g);
-                                 });
-            if (!is_free) continue;
-            group.ranks = ranks;
-            is_changed = true;
-            break;
-          }
-          if (is_changed) break;
-        }
-      }
-    }
-    std::int64_t covered = 0;
-    for (const DraftGroup& group : slot) covered += group.ranks.size;
-    if (covered == problem.num_ranks()) {
-      result.push_back(std::move(slot));
-    } else {
-      for (const DraftGroup& group : slot)
-        rest.insert(rest.end(), group.items.begin(), group.items.end());
-    }
-  }
-  const std::int32_t all = problem.num_ranks();
-  if (!rest.empty() && problem.sizes().back() != all) return false;
-  const auto alone = [&](ItemId item) {
-    result.push_back({{.ranks = {.first = 0, .size = all}, .items = {item}}});
-    return problem.item_fits(all, item);
-  };
-  for (const ItemId item : rest) {
-    if (!alone(item)) return false;
-  }
-  while (static_cast<std::int32_t>(result.size()) % multiple != 0) {
-    DraftGroup* donor = nullptr;
-    for (auto& slot : result) {
-      for (DraftGroup& group : slot) {
-        if (group.items.size() >= 2) donor = &group;
-      }
-    }
-    if (donor == nullptr || problem.sizes().back() != all) return false;
-    const ItemId item = donor->items.back();
-    donor->items.pop_back();
-    if (!alone(item)) return false;
-  }
-  slots = std::move(result);
-  return true;
-}
 
 // Cuts the ranks into groups of `size`, each of which holds an item in every slot, in the most
 // slots for which that is found; their number is a multiple of `multiple`. False if it is found for
@@ -152,40 +74,105 @@ bool fill_groups(const Problem& problem, std::int32_t size, std::int32_t multipl
   return false;
 }
 
+bool is_dynamic(const Problem& problem) {
+  return context_mode(problem.options().context).kind != ContextMode::Kind::fixed;
+}
+
 }  // namespace
 
-std::optional<DraftSlots> find_full_slots(
-    const Problem& problem, std::int32_t multiple, DraftSlots slots,
-    const std::function<Nanoseconds(const DraftSlots& slots)>& time) {
+FullSlots::FullSlots(const Problem& problem, std::int32_t multiple, TimeOf time)
+    : problem_(problem), multiple_(multiple), time_(std::move(time)) {
+  const bool is_kept = problem.options().keep_groups == KeepGroups::rank;
+  if (is_dynamic(problem) && !is_kept) tiled_.emplace(problem, multiple);
+}
+
+bool FullSlots::consider(DraftSlots slots, TimedSlots& best) const {
+  const Nanoseconds time = time_(slots);
+  if (time >= best.time) return false;
+  best = {.slots = std::move(slots), .time = time};
+  return true;
+}
+
+// Groups of one size.
+const TimedSlots& FullSlots::even() {
+  if (even_) return *even_;
+  even_.emplace();
+  for (const std::int32_t size : problem_.sizes()) {
+    if (DraftSlots slots; fill_groups(problem_, size, multiple_, slots)) {
+      consider(std::move(slots), *even_);
+    }
+  }
+  return *even_;
+}
+
+// Groups of several sizes.
+const TimedSlots& FullSlots::dealt() {
+  if (dealt_) return *dealt_;
+  dealt_.emplace();
+  if (!is_dynamic(problem_)) return *dealt_;
+  if (!tiled_) {
+    if (auto slots = find_full_cells(problem_, multiple_)) consider(*std::move(slots), *dealt_);
+    return *dealt_;
+  }
+  const std::int32_t num_cells = problem_.num_ranks() / problem_.sizes().front();
+  const std::int32_t fewest = (problem_.num_items() + num_cells - 1) / num_cells;
+  const std::int32_t first = (fewest + multiple_ - 1) / multiple_ * multiple_;
+  constexpr std::int64_t most = 1 << 16;  // more of them fill the slots that they are found in
+  if (std::int64_t{first} * problem_.num_items() > most) return *dealt_;
+  const std::set<std::int32_t> counts = {first - multiple_, first,     first + multiple_,
+                                         2 * first,         3 * first, 4 * first};
+  for (const std::int32_t count : counts) {
+    if (count < 1 || count > problem_.num_items()) continue;
+    auto slots = tiled_->dealt(count);
+    // Once more slots are no better, still more are not.
+    if (slots && !consider(*std::move(slots), *dealt_) && count > first) break;
+  }
+  return *dealt_;
+}
+
+std::optional<DraftSlots> FullSlots::find(const DraftSlots& slots) {
   if (!has_placeholder(slots)) return slots;
-  std::optional<DraftSlots> best;
-  Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
-  const auto consider = [&](DraftSlots full) {
-    const Nanoseconds time_here = time(full);
-    if (best && time_here >= least) return;
-    least = time_here;
-    best = std::move(full);
-  };
-  const bool is_fixed = context_mode(problem.options().context).kind == ContextMode::Kind::fixed;
-  if (DraftSlots wider = slots; !is_fixed && widen(problem, multiple, wider)) {
-    consider(std::move(wider));
+  TimedSlots best = even();
+  if (tiled_) {
+    for (DraftSlots& full : tiled_->refilled(slots)) consider(std::move(full), best);
   }
-  for (const std::int32_t size : problem.sizes()) {
-    if (DraftSlots even; fill_groups(problem, size, multiple, even)) consider(std::move(even));
-  }
-  return best;
+  return best.slots ? std::move(best.slots) : dealt().slots;
+}
+
+std::optional<DraftSlots> FullSlots::find_faster(const DraftSlots& slots, Nanoseconds near) {
+  auto full = find(slots);
+  if (!full) return full;
+  const Nanoseconds time = time_(*full);
+  return time <= near || time <= dealt().time ? full : dealt().slots;
 }
 
 std::optional<DraftSlots> find_full_slots(const StepPlan& plan, const Problem& problem,
-                                          DraftSlots slots) {
+                                          const DraftSlots& slots, Nanoseconds near) {
   const PipelineShape& shape = plan.topology.pipeline;
   StepPlan trial = plan;
-  return find_full_slots(problem, shape.virtual_ > 1 ? shape.group : 1, std::move(slots),
-                         [&](const DraftSlots& each) {
-                           set_slots(problem, each, trial);
-                           set_prediction(trial);
-                           return trial.predicted_step_ns;
-                         });
+  FullSlots full(problem, shape.virtual_ > 1 ? shape.group : 1, [&](const DraftSlots& each) {
+    set_slots(problem, each, trial);
+    set_prediction(trial);
+    return trial.predicted_step_ns;
+  });
+  return full.find_faster(slots, near);
+}
+
+std::unique_ptr<Problem> find_whole_groups(const Problem& problem) {
+  const PlanOptions& options = problem.options();
+  const std::int32_t all = problem.num_ranks();
+  if (options.counts != Counts::equal || options.short_ == Short::empty) return nullptr;
+  if (!is_dynamic(problem) || problem.sizes().back() != all || all == 1) return nullptr;
+  std::int32_t divisor = 0;  // of all sizes that are of use
+  for (const std::int32_t size : problem.sizes()) {
+    for (ItemId item = 0; item < problem.num_items() && size < all; ++item) {
+      if (!problem.item_fits(size, item)) continue;
+      divisor = std::gcd(divisor, size);
+      break;
+    }
+  }
+  const bool can_fill = divisor > 0 && all % divisor == 0;
+  return can_fill || !holds_all(problem, all) ? nullptr : with_static_size(problem, all);
 }
 
 }  // namespace isochron

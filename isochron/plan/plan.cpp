@@ -155,7 +155,7 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
         plan.options.balance && is_searched ? found() : FoundSlots{.slots = deal_in_order(problem)};
     if (must_be_full && has_placeholder(slots)) {
       note_short();
-      auto full = find_full_slots(plan, problem, std::move(slots));
+      auto full = find_full_slots(plan, problem, slots);
       if (!full) return false;
       slots = *std::move(full);
     }

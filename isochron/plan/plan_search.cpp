@@ -248,13 +248,16 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Answer an
   Nanoseconds least_predicted = std::numeric_limits<Nanoseconds>::max();
   bool is_short = true;  // has placeholders where they are an error
   EqualCounts equal_counts(problem, bound, effort);
+  const auto time_of = [&](const DraftSlots& each) { return predicted_time(problem, each); };
+  FullSlots full_slots(problem, 1, time_of);
   const auto consider = [&](DraftSlots slots) {
     if (slots.empty()) return;
     slots = equal_counts.answer(std::move(slots));
-    const auto time_of = [&](const DraftSlots& each) { return predicted_time(problem, each); };
     bool is_short_here = false;
     if (problem.options().short_ != Short::empty) {
-      auto full = find_full_slots(problem, 1, slots, time_of);
+      // What idles is hardly faster once it is filled.
+      if (!is_short && time_of(slots) >= least_predicted) return;
+      auto full = full_slots.find(slots);
       is_short_here = !full;
       if (full) slots = *std::move(full);
     }
@@ -300,6 +303,25 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Answer an
   return best;
 }
 
+bool must_be_full(const StepPlan& plan) {
+  return plan.options.counts == Counts::equal && plan.options.short_ != Short::empty;
+}
+
+// The slots, or others that are full already if those are not and take longer once they are.
+DraftSlots or_full(const StepPlan& plan, const Problem& problem, DraftSlots slots,
+                   const DraftSlots& others) {
+  if (others.empty() || has_placeholder(others) || !has_placeholder(slots)) return slots;
+  const auto full = find_full_slots(plan, problem, slots);
+  if (!full) return others;
+  StepPlan trial = plan;
+  const auto time_of = [&](const DraftSlots& each) {
+    set_slots(problem, each, trial);
+    set_prediction(trial);
+    return trial.predicted_step_ns;
+  };
+  return time_of(*full) < time_of(others) ? *full : others;
+}
+
 DraftSlots search_stages(const StepPlan& plan, const Problem& problem, Answer answer,
                          std::int64_t effort, Nanoseconds& bound) {
   DraftSlots start;
@@ -307,10 +329,14 @@ DraftSlots search_stages(const StepPlan& plan, const Problem& problem, Answer an
   Nanoseconds aligned_bound = 0;
   if (aligned) start = aligned_answer(plan, *aligned, effort, aligned_bound);
   const RankRoom room = rank_room_of(problem);
-  if (bound > 0) return search_pipeline(problem, plan, room, bound, effort, std::move(start));
+  const auto found = [&] {
+    DraftSlots slots = search_pipeline(problem, plan, room, bound, effort, start);
+    return must_be_full(plan) ? or_full(plan, problem, std::move(slots), start) : slots;
+  };
+  if (bound > 0) return found();
   bound = std::max(pipeline_bound(problem, room), side_by_side_bound(problem));
   limit_purse(problem, bound);
-  DraftSlots slots = search_pipeline(problem, plan, room, bound, effort, std::move(start));
+  DraftSlots slots = found();
   // Where a rank has two bundles or more, they leave less than stages wait in any case.
   const bool are_few = problem.num_bundles() < 2 * problem.num_ranks();
   if (!are_few || !has_nested_bundles(problem)) return slots;
@@ -397,7 +423,7 @@ DraftSlots search_full(const StepPlan& plan, const Problem& problem, Answer answ
                        std::int64_t effort, Nanoseconds& bound) {
   DraftSlots slots = search(plan, problem, answer, effort, bound);
   if (plan.topology.pipeline.stages == 1) bound = std::max(bound, left_over_bound(problem));
-  if (plan.options.counts == Counts::free || plan.options.short_ == Short::empty) return slots;
+  if (!must_be_full(plan)) return slots;
   auto full = find_full_slots(plan, problem, slots);
   return full ? *std::move(full) : slots;
 }
@@ -440,6 +466,13 @@ DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t
                       Nanoseconds& bound) {
   DraftSlots slots = search_polished(plan, problem, Answer::whole, effort, bound);
   slots = looked_at_again(plan, problem, std::move(slots), effort, bound);
+  if (must_be_full(plan)) {
+    // Not before: a second look is taken at what is far from its bound.
+    const Nanoseconds least = pass_bound(problem, bound);
+    if (auto full = find_full_slots(plan, problem, slots, least + least / 64)) {
+      slots = *std::move(full);
+    }
+  }
   if (plan.topology.pipeline.stages > 1) return slots;
   return or_side_by_side(problem, std::move(slots));
 }
@@ -482,6 +515,11 @@ FoundSlots search_plan(const StepPlan& plan, const Problem& problem, std::int64_
     StepPlan same = plan;
     same.options.keep_groups = KeepGroups::none;
     return search_plan(same, *with_options(problem, same.options), effort);
+  }
+  if (const auto whole = find_whole_groups(problem)) {
+    StepPlan same = plan;
+    same.options = whole->options();
+    return search_plan(same, *whole, effort);
   }
   FoundSlots found;
   // Where a limit on activations makes no difference, none is kept in mind on the way.

@@ -4,14 +4,17 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
+#include "isochron/plan/bundles/full_cells.h"
 #include "tests/plan/equal_counts.h"
 
 namespace isochron {
 namespace {
 
 std::optional<DraftSlots> full_slots(const Problem& problem, const DraftSlots& slots) {
-  return find_full_slots(problem, 1, slots,
-                         [&](const DraftSlots& each) { return step_time(problem, each); });
+  return FullSlots(problem, 1, [&](const DraftSlots& each) { return step_time(problem, each); })
+      .find(slots);
 }
 
 // Neither sequence can widen over the two ranks that idle. One after the other on all ranks they
@@ -33,6 +36,86 @@ TEST(FullSlots, AGroupWidensOverTheRankBesideIt) {
   ASSERT_TRUE(full);
   EXPECT_FALSE(has_placeholder(*full));
   EXPECT_EQ(step_time(problem, *full), 40);
+}
+
+// Powers of two that add up to 7 are 4, 2 and 1.
+TEST(FullSlots, ThreeSequencesFillAPrimeNumberOfRanks) {
+  const Problem problem = equal_counts("dynamic", {20, 90, 40}, 7);
+  const auto full = full_slots(problem, {{on(0, 1, {0}), on(1, 1, {1}), on(2, 1, {2}), on(3, 1, {}),
+                                          on(4, 1, {}), on(5, 1, {}), on(6, 1, {})}});
+  ASSERT_TRUE(full);
+  EXPECT_FALSE(has_placeholder(*full));
+  ASSERT_EQ(full->size(), 1U);
+  EXPECT_EQ(full->front().size(), 3U);
+  EXPECT_LE(step_time(problem, *full), 33);
+}
+
+// Two groups of powers of two never fill 7 ranks.
+TEST(FullSlots, TwoSequencesRunOnAllOfAPrimeNumberOfRanks) {
+  const Problem problem = equal_counts("dynamic", {60, 30}, 7);
+  const auto full = full_slots(problem, {{on(0, 1, {0}), on(1, 1, {1}), on(2, 1, {}), on(3, 1, {}),
+                                          on(4, 1, {}), on(5, 1, {}), on(6, 1, {})}});
+  ASSERT_TRUE(full);
+  EXPECT_FALSE(has_placeholder(*full));
+  for (const auto& slot : *full) EXPECT_EQ(slot.front().ranks.size, 7);
+}
+
+TEST(FullSlots, OneSequenceRunsOnAllRanks) {
+  const Problem problem = equal_counts("dynamic", {60}, 3);
+  const auto full = full_slots(problem, {{on(0, 1, {0}), on(1, 1, {}), on(2, 1, {})}});
+  ASSERT_TRUE(full);
+  ASSERT_EQ(full->size(), 1U);
+  EXPECT_EQ(full->front().front().ranks.size, 3);
+}
+
+TEST(FullSlots, AsManySequencesAsRanksHaveOneEach) {
+  const Problem problem = equal_counts("dynamic", {90, 90, 90, 90, 90}, 5);
+  const auto full = full_slots(
+      problem, {{on(0, 1, {0}), on(1, 1, {1}), on(2, 1, {2}), on(3, 1, {3}), on(4, 1, {})},
+                {on(0, 1, {4}), on(1, 1, {}), on(2, 1, {}), on(3, 1, {}), on(4, 1, {})}});
+  ASSERT_TRUE(full);
+  EXPECT_FALSE(has_placeholder(*full));
+  EXPECT_EQ(step_time(problem, *full), 100);
+}
+
+// Cells of two ranks and one: 2 slots of 40. On all ranks 4 slots take 100.
+TEST(FullSlots, PromptsGetCellsOfSeveralSizes) {
+  Work work = singles({60, 60, 30, 30});
+  work.bundles = {{0, 1}, {2, 3}};
+  const Topology topology{.ranks = 3, .capacity = 100};
+  const Problem problem(std::move(work), topology, plain_cost(10),
+                        resolved({.context = "dynamic:any",
+                                  .counts = Counts::equal,
+                                  .max_sequences = 1,
+                                  .keep_groups = KeepGroups::rank},
+                                 topology));
+  const auto full = find_full_cells(problem, 1);
+  ASSERT_TRUE(full);
+  EXPECT_FALSE(has_placeholder(*full));
+  EXPECT_EQ(step_time(problem, *full), 80);
+  for (const auto& slot : *full) EXPECT_EQ(slot.size(), 2U);
+}
+
+TEST(FullSlots, AreOnAllRanksWhereNothingFitsTheSmallestGroups) {
+  const Topology topology{.ranks = 7, .capacity = 100};
+  const auto whole = [&](std::vector<Tokens> lengths, Short short_) {
+    const Problem problem(
+        singles(std::move(lengths)), topology, plain_cost(10),
+        resolved({.context = "dynamic", .counts = Counts::equal, .short_ = short_}, topology));
+    return find_whole_groups(problem);
+  };
+  ASSERT_NE(whole({150, 150, 350}, Short::error), nullptr);
+  EXPECT_EQ(whole({150, 150, 350}, Short::error)->sizes().front(), 7);
+  EXPECT_EQ(whole({150, 150, 50}, Short::error), nullptr);
+  EXPECT_EQ(whole({150, 150, 350}, Short::empty), nullptr);
+}
+
+TEST(FullSlots, OneRankIsNoSpecialQuestion) {
+  const Topology topology{.ranks = 1, .capacity = 100};
+  const Problem problem(
+      singles({50, 60}), topology, plain_cost(10),
+      resolved({.context = "dynamic", .counts = Counts::equal, .short_ = Short::error}, topology));
+  EXPECT_EQ(find_whole_groups(problem), nullptr);
 }
 
 TEST(FullSlots, AreLeftAsTheyAre) {

@@ -28,6 +28,7 @@ constexpr Aim nested = {1.001, 1.06};      // groups that nest nearly, whose mem
 constexpr Aim crossing = {1.001, 1.04};    // groups of any size, which cross each other
 constexpr Aim lockstep = {1.0001, 1.01};   // all ranks wait after every slot
 constexpr Aim equal = {1.001, 1.03};       // as many micro-batches on every rank
+constexpr Aim full = {1.003, 1.1};         // and none of them without sequences
 constexpr Aim restricted = {1.002, 1.06};  // further rules
 constexpr Aim pipelined = {1.002, 1.03};
 constexpr Aim interleaved = {1.002, 1.035};  // virtual stages
@@ -140,6 +141,11 @@ TEST(PlanOracle, EqualCounts) {
   expect_near_the_best("step, equal counts, any", shape(any, Short::empty), equal, 100);
   expect_near_the_best("step, equal counts, short error", shape("static:1", Short::error), exact);
   expect_near_the_best("step, equal counts, short drop", shape("static:1", Short::drop), exact);
+  for (const Short short_ : {Short::error, Short::drop}) {
+    const std::string name = ", short " + std::string(name_of(short_));
+    expect_near_the_best(("step, aligned" + name).c_str(), shape(aligned, short_), full, 100);
+    expect_near_the_best(("step, any" + name).c_str(), shape(any, short_), full, 100);
+  }
   QuestionShape waiting = shape("static:1", Short::drop);
   waiting.options.sync = Sync::microbatch;
   expect_near_the_best("microbatch, short drop", waiting, exact);

@@ -332,5 +332,33 @@ TEST(PlanRegression, ASequenceTooManyGetsASlotInThePipeline) {
   }
 }
 
+// Groups of several sizes fill all ranks of every slot: not one sequence after the other on all.
+TEST(PlanRegression, EverySequenceAloneFillsAPrimeNumberOfRanks) {
+  const Topology topology = {
+      .ranks = 61, .capacity = 8192, .pipeline = {.stages = 8, .virtual_ = 2, .group = 8}};
+  const StepPlan plan =
+      checked_plan(long_tailed_lengths(500, 1), topology,
+                   {.context = "dynamic", .max_sequences = 1, .short_ = Short::drop});
+  ASSERT_TRUE(has_plan(plan));
+  EXPECT_TRUE(plan.dropped.empty());
+  EXPECT_LE(plan.predicted_step_ns, plan.lower_bound_ns + plan.lower_bound_ns * 28 / 100);
+}
+
+TEST(PlanRegression, PromptsFillCellsOfAPrimeNumberOfRanks) {
+  Batch batch = batch_of(long_tailed_lengths(128, 2));
+  for (std::int32_t i = 0; i < 128; ++i) batch.groups.emplace_back(i / 4);
+  for (std::int32_t i = 0; i < 32; ++i) batch.group_names.push_back(std::to_string(i));
+  const Topology topology = {.ranks = 31, .capacity = 32768};
+  const StepPlan plan = plan_step(batch, topology, cost_preset("qwen3-8b_h100"),
+                                  {.context = "dynamic:any",
+                                   .counts = Counts::equal,
+                                   .max_sequences = 2,
+                                   .short_ = Short::error,
+                                   .keep_groups = KeepGroups::rank});
+  EXPECT_EQ(find_violation(to_json(plan), &batch).value_or("valid"), "valid");
+  ASSERT_TRUE(has_plan(plan));
+  EXPECT_LE(plan.predicted_step_ns, plan.lower_bound_ns + plan.lower_bound_ns * 18 / 100);
+}
+
 }  // namespace
 }  // namespace isochron
