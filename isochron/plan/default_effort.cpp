@@ -36,9 +36,15 @@ std::int64_t default_effort(const Problem& problem) {
 
 void limit_purse(const Problem& problem, Nanoseconds bound) {
   if (problem.options().effort || !is_time(bound)) return;
-  const double part_of_step = problem.is_aligned() ? 0.007 : 0.003;  // which aligned groups had
-  problem.purse()->limit(part_of_step *
-                         static_cast<double>(time_to_plan(pass_bound(problem, bound))));
+  constexpr std::int32_t very_few = 12;
+  const bool are_very_few = problem.num_items() <= very_few;
+  // Beside what aligned groups had.
+  const double of_any_size = are_very_few ? 0.005 : 0.003;
+  const double part_of_step = problem.is_aligned() ? 0.007 : of_any_size;
+  const double part = part_of_step * static_cast<double>(time_to_plan(pass_bound(problem, bound)));
+  // Each of very few items decides: two milliseconds are what it takes to try them all.
+  constexpr double to_try_all = 2e6;
+  problem.purse()->limit(are_very_few ? std::max(part, to_try_all) : part);
 }
 
 bool has_few_items(const Problem& problem) {

@@ -93,9 +93,10 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
   if (!options.effort && is_time(bound)) {
     const Nanoseconds part = answer == Answer::rough ? 2000 : are_very_few ? 200 : 1000;
     const auto for_a_trial = static_cast<double>(time_of_trial(plan, played));
-    // Half of what is left: the next question gets something too.
+    // Half of what is left, so that the next question gets something too. Very few need it all.
+    const double left = problem.purse()->left();
     const double share =
-        std::min(static_cast<double>(time_to_plan(bound) / part), problem.purse()->left() / 2);
+        std::min(static_cast<double>(time_to_plan(bound) / part), are_very_few ? left : left / 2);
     num_trials = std::min(num_trials, static_cast<std::int64_t>(share / for_a_trial));
     constexpr std::int64_t for_an_item = 16;  // with fewer of them nothing is found
     if (num_trials < for_an_item * problem.num_items()) return slots;
