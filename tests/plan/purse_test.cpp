@@ -42,22 +42,22 @@ TEST(Purse, KeepsItsFirstLimit) {
   EXPECT_EQ(purse.left(), 10);
 }
 
-// Two sequences on four ranks.
-StepPlan two_sequences(const std::string& context) {
+// As many equal sequences on four ranks.
+StepPlan equal_sequences(std::size_t count, const std::string& context) {
   StepPlan plan;
   plan.topology = {.ranks = 4, .capacity = 1000};
   plan.options = resolved({.context = context}, plan.topology);
   plan.cost = cost_preset("verl");
-  plan.batch.lengths = {500, 600};
+  plan.batch.lengths.assign(count, 500);
   return plan;
 }
 
 Problem problem_of(const StepPlan& plan) {
-  return Problem(work_of(plan, 2), plan.topology, plan.cost, plan.options);
+  return Problem(work_of(plan, plan.batch.lengths.size()), plan.topology, plan.cost, plan.options);
 }
 
 TEST(Purse, IsSharedByQuestionsOnTheWayToAPlan) {
-  const StepPlan plan = two_sequences("dynamic");
+  const StepPlan plan = equal_sequences(20, "dynamic");
   const Problem problem = problem_of(plan);
   limit_purse(problem, 1'000'000'000);
   EXPECT_EQ(problem.purse()->left(), 7e6);  // of a step of a second
@@ -69,7 +69,7 @@ TEST(Purse, IsSharedByQuestionsOnTheWayToAPlan) {
 }
 
 TEST(Purse, OfAlignedGroupsIsTheirOwn) {
-  const StepPlan plan = two_sequences("dynamic:any");
+  const StepPlan plan = equal_sequences(20, "dynamic:any");
   const Problem problem = problem_of(plan);
   limit_purse(problem, 1'000'000'000);
   EXPECT_EQ(problem.purse()->left(), 3e6);
@@ -80,14 +80,21 @@ TEST(Purse, OfAlignedGroupsIsTheirOwn) {
 }
 
 TEST(Purse, OfAShortStepIsThatOfATenthOfASecond) {
-  const StepPlan plan = two_sequences("dynamic");
+  const StepPlan plan = equal_sequences(20, "dynamic");
   const Problem problem = problem_of(plan);
   limit_purse(problem, 2'000'000);
   EXPECT_EQ(problem.purse()->left(), 7e5);
 }
 
+TEST(Purse, OfVeryFewSequencesIsEnoughToTryThemAll) {
+  const StepPlan plan = equal_sequences(12, "dynamic");
+  const Problem problem = problem_of(plan);
+  limit_purse(problem, 2'000'000);
+  EXPECT_EQ(problem.purse()->left(), 2e6);
+}
+
 TEST(Purse, HasNoLimitWhereTheEffortIsGiven) {
-  StepPlan plan = two_sequences("dynamic");
+  StepPlan plan = equal_sequences(20, "dynamic");
   plan.options.effort = 10;
   const Problem problem = problem_of(plan);
   limit_purse(problem, 1'000'000'000);
