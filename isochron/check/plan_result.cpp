@@ -139,8 +139,9 @@ Findings find_plan_violations(const Json& document, std::string_view json_text,
   require_question(plan);
   Findings findings;
   const auto holds = [&](Violation found) {
-    if (found) findings.violations.push_back(*std::move(found));
-    return !found;
+    if (!found) return true;
+    findings.violations.push_back(*std::move(found));
+    return false;
   };
   if (expected != nullptr) holds(find_difference(plan.batch, *expected));
   const bool is_resolved = holds(find_option_violation(document, plan));

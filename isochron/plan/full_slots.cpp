@@ -136,7 +136,8 @@ std::optional<DraftSlots> FullSlots::find(const DraftSlots& slots) {
   if (tiled_) {
     for (DraftSlots& full : tiled_->refilled(slots)) consider(std::move(full), best);
   }
-  return best.slots ? std::move(best.slots) : dealt().slots;
+  if (best.slots) return std::move(best.slots);
+  return dealt().slots;
 }
 
 std::optional<DraftSlots> FullSlots::find_faster(const DraftSlots& slots, Nanoseconds near) {

@@ -27,7 +27,7 @@ Tokens tokens_per_rank(const StepPlan& plan, const Problem& problem, ItemId item
 // Sizes of the groups that an item may run on: all ranks for one that the capacity of no other
 // holds, if that is what oversized items do.
 std::vector<std::int32_t> sizes_of(const StepPlan& plan, const Problem& problem, ItemId item) {
-  const std::vector<std::int32_t> sizes(problem.sizes().begin(), problem.sizes().end());
+  std::vector<std::int32_t> sizes(problem.sizes().begin(), problem.sizes().end());
   const bool is_fixed = context_mode(plan.options.context).kind == ContextMode::Kind::fixed;
   const bool is_held = std::any_of(sizes.begin(), sizes.end(), [&](std::int32_t size) {
     return tokens_per_rank(plan, problem, item, size) <= plan.topology.capacity;

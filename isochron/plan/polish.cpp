@@ -85,7 +85,8 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
   // groups are too small for all ranks: then they have to cross.
   const bool is_near = options.counts == Counts::free && has_nested_step(problem) &&
                        problem.sizes().back() == problem.num_ranks();
-  const std::int64_t played = std::max(problem.num_items(), multiple) * shape.num_chunks();
+  const std::int64_t played =
+      std::int64_t{std::max(problem.num_items(), multiple)} * shape.num_chunks();
   const std::int64_t cost = 1 + (is_near ? played * 16 : played / 4);
   std::int64_t num_trials = effort / cost;
   // The fewer items there are, the more a change costs on the way to a better step.
@@ -95,8 +96,8 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
     const auto for_a_trial = static_cast<double>(time_of_trial(plan, played));
     // Half of what is left, so that the next question gets something too. Very few need it all.
     const double left = problem.purse()->left();
-    const double share =
-        std::min(static_cast<double>(time_to_plan(bound) / part), are_very_few ? left : left / 2);
+    const Nanoseconds most = time_to_plan(bound) / part;
+    const double share = std::min(static_cast<double>(most), are_very_few ? left : left / 2);
     num_trials = std::min(num_trials, static_cast<std::int64_t>(share / for_a_trial));
     constexpr std::int64_t for_an_item = 16;  // with fewer of them nothing is found
     if (num_trials < for_an_item * problem.num_items()) return slots;

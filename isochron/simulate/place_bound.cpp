@@ -82,14 +82,14 @@ class Walks {
     const double forward = size(wave);
     for (std::size_t behind = wave <= num_places_ ? depth_ : 0; behind-- > 0;) {
       const double end = ends_[behind + 1] + forward - ratio_ * size(wave, behind + 1) + transfer_;
-      is_down_[index(wave, behind)] = end > ends_[behind];
+      is_down_[index(wave, behind)] = end > ends_[behind] ? 1 : 0;
       ends_[behind] = std::max(ends_[behind], end);
     }
     const std::size_t first = wave <= num_places_ + 1 ? 1 : wave - num_places_;
     for (std::size_t behind = first; behind <= std::min(depth_, wave - 1); ++behind) {
       const double end =
           ends_before_[behind - 1] + ratio_ * size(wave, behind) - forward + transfer_;
-      is_up_[index(wave, behind)] = end > ends_[behind];
+      is_up_[index(wave, behind)] = end > ends_[behind] ? 1 : 0;
       ends_[behind] = std::max(ends_[behind], end);
     }
   }

@@ -374,7 +374,8 @@ Nanoseconds equal_count_bound(const Problem& problem) {
     // A slot holds most of them on the smallest groups.
     double sequences = 0;
     for (ItemId id = 0; id < problem.num_items(); ++id) sequences += problem.num_sequences(id);
-    const double places = problem.num_ranks() / problem.sizes().front();
+    const std::int32_t num_groups = problem.num_ranks() / problem.sizes().front();
+    const double places = num_groups;
     slots = std::max(slots, std::ceil(sequences / (places * most) * (1 - slack)));
   }
   const double fixed = slots * static_cast<double>(problem.microbatch()) * problem.num_ranks();

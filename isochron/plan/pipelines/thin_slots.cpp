@@ -170,7 +170,8 @@ class ThinSearch {
     const auto size = static_cast<std::int32_t>(group.ranks.size);
     Tokens tokens = 0;
     for (const ItemId item : group.items) tokens += tokens_of(size, item);
-    return static_cast<double>(tokens / size) * problem_.model().activation_bytes_per_token;
+    const Tokens on_each = tokens / size;
+    return static_cast<double>(on_each) * problem_.model().activation_bytes_per_token;
   }
 
   // Micro-batches in slots; none if some have no place, or a rank has nothing where it must.

@@ -116,7 +116,7 @@ class SlotSearch {
     if (is_sparse && time_ - bound_ < bound_ / part_lost) return;
     if (has_many_slots()) start_tight(work);
     // With little work recipes get further beside what is known.
-    const bool has_little_work = known_ != never && work < 16 * problem_.num_items();
+    const bool has_little_work = known_ != never && work < std::int64_t{16} * problem_.num_items();
     // Groups of any size have an aligned plan beside theirs, which began with these.
     if (!has_many_slots() || (problem_.is_aligned() && work > 0)) start_by_recipes(work);
     if (!has_many_slots() && !has_little_work) start_tight(work);
