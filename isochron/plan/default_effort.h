@@ -24,7 +24,7 @@ namespace isochron {
 
 // Gives the purse of the problem its limit, once the bound of its step is known: most of a
 // hundredth of it for all that is asked beside the first search, less where aligned groups had
-// theirs. None if the effort is given.
+// theirs, and enough for very few items. None if the effort is given.
 void limit_purse(const Problem& problem, Nanoseconds bound);
 
 // Whether searches for equally many micro-batches on every rank try all there is.

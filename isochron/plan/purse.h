@@ -5,9 +5,9 @@
 
 namespace isochron {
 
-// What the questions on the way to one plan may take together, beside the first search of each
-// mode: nanoseconds as they are estimated, never measured, so that equal inputs give equal plans.
-// Without a limit until one is known.
+// What the questions on the way to one plan may take together, beside the first search: nanoseconds
+// as they are estimated, never measured, so that equal inputs give equal plans. Without a limit
+// until one is known.
 class Purse {
  public:
   // The first limit counts: later ones are those of other questions about the same step.

@@ -26,6 +26,11 @@ std::unique_ptr<Problem> with_same_work(const Problem& problem, const Topology& 
   return with_purse(problem, topology, model, options, problem.purse());
 }
 
+std::unique_ptr<Problem> asked_alone(const Problem& problem) {
+  return with_purse(problem, problem.topology(), problem.model(), problem.options(),
+                    std::make_shared<Purse>());
+}
+
 std::unique_ptr<Problem> with_options(const Problem& problem, const PlanOptions& options) {
   return with_same_work(problem, problem.topology(), problem.model(), options);
 }

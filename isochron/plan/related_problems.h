@@ -15,12 +15,16 @@ namespace isochron {
                                                       const CostModel& model,
                                                       const PlanOptions& options);
 
+// The same question with a purse of its own, so that it gets what it would get if it were all that
+// is asked.
+[[nodiscard]] std::unique_ptr<Problem> asked_alone(const Problem& problem);
+
 // The same question under other options.
 [[nodiscard]] std::unique_ptr<Problem> with_options(const Problem& problem,
                                                     const PlanOptions& options);
 
-// With aligned groups, where any size is asked for, and a purse of their own, so that they get what
-// they would get alone; none if they do not hold every bundle.
+// With aligned groups, where any size is asked for, as if they were asked alone; none if they do not
+// hold every bundle.
 [[nodiscard]] std::unique_ptr<Problem> find_aligned(const Problem& problem);
 
 // Without the smallest groups, where micro-batches cost so much that larger ones, which pack their

@@ -124,14 +124,16 @@ class SecondLook {
     return search_(same, question, Answer::rough, effort, bound);
   }
 
-  // All that the question gets when it is asked for.
+  // All that the question gets when it is asked for; with stages what the purse has left for it.
   DraftSlots whole_answer(const Problem& question) const {
+    const auto alone = is_pipeline_ ? nullptr : asked_alone(question);
+    const Problem& asked = alone ? *alone : question;
     StepPlan same = trial_;
-    same.options = question.options();
-    const std::int64_t effort = same.options.effort ? effort_ : default_effort(question);
+    same.options = asked.options();
+    const std::int64_t effort = same.options.effort ? effort_ : default_effort(asked);
     Nanoseconds bound = 0;
-    DraftSlots slots = search_(same, question, Answer::whole, effort, bound);
-    return second_look(same, question, std::move(slots), bound, effort, search_);
+    DraftSlots slots = search_(same, asked, Answer::whole, effort, bound);
+    return second_look(same, asked, std::move(slots), bound, effort, search_);
   }
 
   // Annealing, and packing slots, take as long as they may. Grids of pipelines have taken most of
@@ -175,19 +177,13 @@ class SecondLook {
       return std::min(2e6 + 20e3 * num_items, 1e5 + 3e3 * num_items + 0.006 * least_possible());
     }
     if (is_pipeline_) return 1e5 + 30e3 * num_items;
-    // Few items are annealed for parts of the step (polish.cpp, nested_anneal.cpp).
-    const bool has_counts = !is_free(question) && (has_few_items(question) || !is_kept());
-    const double annealed = !has_counts && is_annealed(question) && is_time(bound_)
-                                ? time_of_looks(least_possible()) / 200
-                                : 0;
-    return time_of_search(question) + annealed;
-  }
-  // Without annealing, which pays for itself, and without stages.
-  double time_of_search(const Problem& question) const {
     if (!is_free(question) && (has_few_items(question) || !is_kept())) {
       return time_of_equal_counts(question);
     }
-    return time_of_free_counts();
+    // Few items are annealed for parts of the step (polish.cpp, nested_anneal.cpp).
+    const double annealed =
+        is_annealed(question) && is_time(bound_) ? time_of_looks(least_possible()) / 200 : 0;
+    return time_of_free_counts() + annealed;
   }
   double time_of_free_counts() const {
     return 1e5 + (is_kept() ? 6e3 : 3e3) * problem_.num_items();
@@ -242,7 +238,6 @@ class SecondLook {
       const Nanoseconds bound =
           is_pipeline_ ? pipeline_bound(*fixed, rank_room_of(*fixed)) : bound_of_size(*fixed, time);
       if (is_beaten(bound) || (is_searched && is_near(bound))) continue;
-      if (!is_pipeline_ && !can_pay(time_of_search(*fixed))) continue;
       consider(whole_answer(*fixed));
     }
   }
@@ -252,7 +247,6 @@ class SecondLook {
     if (is_beaten(bound_ + bound_ / 256)) return;
     const auto powers = find_powers(problem_);
     if (powers == nullptr || is_beaten(bound_of_size(*powers, least().time))) return;
-    if (!can_pay(time_of_search(*powers))) return;
     consider(whole_answer(*powers));
   }
 
