@@ -96,6 +96,22 @@ TEST(FullSlots, PromptsGetCellsOfSeveralSizes) {
   for (const auto& slot : *full) EXPECT_EQ(slot.size(), 2U);
 }
 
+// As many cells as sequences: more seats in a slot than an integer of 32 bits counts.
+TEST(FullSlots, PromptsHaveAnyNumberOfSeats) {
+  Work work = singles({60, 60, 60, 60});
+  work.bundles = {{0}, {1}, {2}, {3}};
+  const Topology topology{.ranks = 4, .capacity = 100};
+  const Problem problem(std::move(work), topology, plain_cost(10),
+                        resolved({.context = "dynamic",
+                                  .counts = Counts::equal,
+                                  .max_sequences = 1 << 30,
+                                  .keep_groups = KeepGroups::rank},
+                                 topology));
+  const auto full = find_full_cells(problem, 1);
+  ASSERT_TRUE(full);
+  EXPECT_EQ(step_time(problem, *full), 70);
+}
+
 TEST(FullSlots, AreOnAllRanksWhereNothingFitsTheSmallestGroups) {
   const Topology topology{.ranks = 7, .capacity = 100};
   const auto whole = [&](std::vector<Tokens> lengths, Short short_) {

@@ -205,8 +205,8 @@ class FullCells {
     }
     auto least = static_cast<std::int32_t>((tokens + room - 1) / room);
     if (max_sequences > 0) {
-      const std::int32_t seats = max_sequences * num_cells;
-      least = std::max(least, (all.num_sequences + seats - 1) / seats);
+      const std::int64_t seats = std::int64_t{max_sequences} * num_cells;
+      least = std::max(least, static_cast<std::int32_t>((all.num_sequences + seats - 1) / seats));
     }
     const std::int32_t most = all.num_items / num_cells / multiple_ * multiple_;
     std::set<std::int32_t> counts;
