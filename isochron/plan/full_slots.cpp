@@ -80,6 +80,10 @@ bool is_dynamic(const Problem& problem) {
 
 }  // namespace
 
+bool must_be_full(const PlanOptions& options) {
+  return options.counts == Counts::equal && options.short_ != Short::empty;
+}
+
 FullSlots::FullSlots(const Problem& problem, std::int32_t multiple, TimeOf time)
     : problem_(problem), multiple_(multiple), time_(std::move(time)) {
   const bool is_kept = problem.options().keep_groups == KeepGroups::rank;
@@ -151,18 +155,14 @@ std::optional<DraftSlots> find_full_slots(const StepPlan& plan, const Problem& p
                                           const DraftSlots& slots, Nanoseconds near) {
   const PipelineShape& shape = plan.topology.pipeline;
   StepPlan trial = plan;
-  FullSlots full(problem, shape.virtual_ > 1 ? shape.group : 1, [&](const DraftSlots& each) {
-    set_slots(problem, each, trial);
-    set_prediction(trial);
-    return trial.predicted_step_ns;
-  });
+  FullSlots full(problem, shape.virtual_ > 1 ? shape.group : 1,
+                 [&](const DraftSlots& each) { return time_with(problem, each, trial); });
   return full.find_faster(slots, near);
 }
 
 std::unique_ptr<Problem> find_whole_groups(const Problem& problem) {
-  const PlanOptions& options = problem.options();
   const std::int32_t all = problem.num_ranks();
-  if (options.counts != Counts::equal || options.short_ == Short::empty) return nullptr;
+  if (!must_be_full(problem.options())) return nullptr;
   if (!is_dynamic(problem) || problem.sizes().back() != all || all == 1) return nullptr;
   std::int32_t divisor = 0;  // of all sizes that are of use
   for (const std::int32_t size : problem.sizes()) {

@@ -13,6 +13,9 @@
 
 namespace isochron {
 
+// Whether no rank may idle in any slot.
+[[nodiscard]] bool must_be_full(const PlanOptions& options);
+
 // What was found, if anything, and when it ends.
 struct TimedSlots {
   std::optional<DraftSlots> slots = {};

@@ -9,6 +9,7 @@
 
 #include "isochron/plan/bounds/bounds.h"
 #include "isochron/plan/draft_slots.h"
+#include "isochron/plan/full_slots.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
 #include "isochron/plan/plan_memory.h"
 #include "isochron/plan/plan_slots.h"
@@ -19,14 +20,13 @@ std::optional<FoundSlots> find_lone_item(const StepPlan& plan, const Problem& pr
   const PipelineShape& shape = plan.topology.pipeline;
   if (problem.num_items() != 1 || shape.virtual_ > 1) return std::nullopt;
   const bool has_equal_counts = plan.options.counts == Counts::equal;
-  const bool must_be_full = has_equal_counts && plan.options.short_ != Short::empty;
   std::optional<DraftGroup> best;
   using Score = std::pair<bool, Nanoseconds>;  // whether ranks idle where they may not; the time
   Score least{true, std::numeric_limits<Nanoseconds>::max()};
   for (const RankRange ranks : admitted_ranges(problem)) {
     if (!problem.item_fits(static_cast<std::int32_t>(ranks.size), 0)) continue;
     DraftGroup group{.ranks = ranks, .items = {0}};
-    const bool is_short = must_be_full && ranks.size < problem.num_ranks();
+    const bool is_short = must_be_full(plan.options) && ranks.size < problem.num_ranks();
     const Score score(is_short, group_time(problem, group));
     if (score >= least) continue;
     least = score;

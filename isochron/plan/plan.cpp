@@ -128,8 +128,7 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
         "{} {} cannot fill equally many slots on {} ranks without placeholders", num_units(plan),
         plan.options.keep_groups == KeepGroups::none ? "sequences" : "groups", topology.ranks);
   };
-  const bool must_be_full =
-      plan.options.counts == Counts::equal && plan.options.short_ != Short::empty;
+  const bool is_full = must_be_full(plan.options);
   bool are_too_few = false;  // for any slots at all
   const auto is_answered = [&](std::size_t num_kept, bool is_searched) {
     Problem problem(work_of(plan, num_kept), within_memory(plan), cost, plan.options);
@@ -142,7 +141,7 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
       reason = std::move(*excluded);
       return false;
     }
-    are_too_few = must_be_full && problem.num_items() < fewest_items(plan);
+    are_too_few = is_full && problem.num_items() < fewest_items(plan);
     if (are_too_few) {
       note_short();
       return false;
@@ -153,7 +152,7 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
     };
     auto [slots, bound] =
         plan.options.balance && is_searched ? found() : FoundSlots{.slots = deal_in_order(problem)};
-    if (must_be_full && has_placeholder(slots)) {
+    if (is_full && has_placeholder(slots)) {
       note_short();
       auto full = find_full_slots(plan, problem, slots);
       if (!full) return false;

@@ -26,9 +26,9 @@
 #include "isochron/plan/polish.h"
 #include "isochron/plan/related_problems.h"
 #include "isochron/plan/second_look.h"
+#include "isochron/plan/slots/equal_counts.h"
 #include "isochron/plan/slots/paced_slots.h"
 #include "isochron/plan/slots/slot_search.h"
-#include "isochron/plan/slots/widen_groups.h"
 #include "isochron/plan/steps/nested_anneal.h"
 #include "isochron/plan/steps/nested_step.h"
 #include "isochron/plan/steps/step_search.h"
@@ -175,54 +175,6 @@ Nanoseconds least_equal_step(const Problem& problem) {
   return kept_bound(problem, block_bound(problem, low));
 }
 
-// Gives every rank a micro-batch in every slot.
-class EqualCounts {
- public:
-  EqualCounts(const Problem& problem, Nanoseconds bound, std::int64_t effort)
-      : problem_(problem), bound_(bound), effort_(effort) {}
-
-  DraftSlots answer(DraftSlots slots) {
-    const Nanoseconds before = slots_time(problem_, slots);
-    DraftSlots wide = slots;
-    equalize(problem_, 1, slots);
-    Nanoseconds after = slots_time(problem_, slots);
-    // Ranks that idle may share what stands beside them instead.
-    if (after > before && problem_.options().keep_groups != KeepGroups::rank &&
-        widen_groups(problem_, wide)) {
-      equalize(problem_, 1, wide);
-      const Nanoseconds widened = slots_time(problem_, wide);
-      if (widened < after) slots = std::move(wide);
-      after = std::min(after, widened);
-    }
-    if (after <= before + before / 100 || problem_.options().keep_groups != KeepGroups::none) {
-      return slots;
-    }
-    // Ranks that idle got what does not suit them: micro-batches of one sequence leave them alone.
-    return !apart(before, after).empty() && slots_time(problem_, apart_) < after ? apart_ : slots;
-  }
-
- private:
-  // They are searched for once, where they may end before `time`, which falls, and hardly before
-  // `least`; empty if they are not.
-  const DraftSlots& apart(Nanoseconds least, Nanoseconds time) {
-    if (is_searched_ || problem_.options().max_sequences == 1) return apart_;
-    is_searched_ = true;
-    const auto single = with_single_sequences(problem_);
-    if (equal_count_bound(*single) >= time) return apart_;
-    const auto saved = static_cast<double>(time - least);
-    if (!problem_.purse()->pays(time_of_equal_counts(*single), saved)) return apart_;
-    apart_ = search_slots(*single, bound_, effort_).slots;
-    equalize(problem_, 1, apart_);
-    return apart_;
-  }
-
-  const Problem& problem_;
-  Nanoseconds bound_;
-  std::int64_t effort_;
-  bool is_searched_ = false;
-  DraftSlots apart_;
-};
-
 // Whether slots of any size may save more than it takes to search for them, beside aligned ones
 // that are known and have a bound of their own: what that is above the bound of all, and a part of
 // what they miss it by, which other sizes of few items miss as well.
@@ -303,10 +255,6 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Answer an
   return best;
 }
 
-bool must_be_full(const StepPlan& plan) {
-  return plan.options.counts == Counts::equal && plan.options.short_ != Short::empty;
-}
-
 // The slots, or others that are full already if those are not and take longer once they are.
 DraftSlots or_full(const StepPlan& plan, const Problem& problem, DraftSlots slots,
                    const DraftSlots& others) {
@@ -314,12 +262,7 @@ DraftSlots or_full(const StepPlan& plan, const Problem& problem, DraftSlots slot
   const auto full = find_full_slots(plan, problem, slots);
   if (!full) return others;
   StepPlan trial = plan;
-  const auto time_of = [&](const DraftSlots& each) {
-    set_slots(problem, each, trial);
-    set_prediction(trial);
-    return trial.predicted_step_ns;
-  };
-  return time_of(*full) < time_of(others) ? *full : others;
+  return time_with(problem, *full, trial) < time_with(problem, others, trial) ? *full : others;
 }
 
 DraftSlots search_stages(const StepPlan& plan, const Problem& problem, Answer answer,
@@ -331,7 +274,7 @@ DraftSlots search_stages(const StepPlan& plan, const Problem& problem, Answer an
   const RankRoom room = rank_room_of(problem);
   const auto found = [&] {
     DraftSlots slots = search_pipeline(problem, plan, room, bound, effort, start);
-    return must_be_full(plan) ? or_full(plan, problem, std::move(slots), start) : slots;
+    return must_be_full(plan.options) ? or_full(plan, problem, std::move(slots), start) : slots;
   };
   if (bound > 0) return found();
   bound = std::max(pipeline_bound(problem, room), side_by_side_bound(problem));
@@ -423,7 +366,7 @@ DraftSlots search_full(const StepPlan& plan, const Problem& problem, Answer answ
                        std::int64_t effort, Nanoseconds& bound) {
   DraftSlots slots = search(plan, problem, answer, effort, bound);
   if (plan.topology.pipeline.stages == 1) bound = std::max(bound, left_over_bound(problem));
-  if (!must_be_full(plan)) return slots;
+  if (!must_be_full(plan.options)) return slots;
   auto full = find_full_slots(plan, problem, slots);
   return full ? *std::move(full) : slots;
 }
@@ -466,7 +409,7 @@ DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t
                       Nanoseconds& bound) {
   DraftSlots slots = search_polished(plan, problem, Answer::whole, effort, bound);
   slots = looked_at_again(plan, problem, std::move(slots), effort, bound);
-  if (must_be_full(plan)) {
+  if (must_be_full(plan.options)) {
     // Not before: a second look is taken at what is far from its bound.
     const Nanoseconds least = pass_bound(problem, bound);
     if (auto full = find_full_slots(plan, problem, slots, least + least / 64)) {

@@ -69,4 +69,10 @@ void set_prediction(StepPlan& plan) {
   plan.imbalance = total > 0 ? busiest / (total / plan.topology.ranks) : 1;
 }
 
+Nanoseconds time_with(const Problem& problem, const DraftSlots& slots, StepPlan& plan) {
+  set_slots(problem, slots, plan);
+  set_prediction(plan);
+  return plan.predicted_step_ns;
+}
+
 }  // namespace isochron

@@ -19,4 +19,8 @@ void set_slots(const Problem& problem, const DraftSlots& slots, StepPlan& plan);
 // Predicted time, imbalance and memory of the micro-batches, from the simulator.
 void set_prediction(StepPlan& plan);
 
+// Both, for the predicted time.
+[[nodiscard]] Nanoseconds time_with(const Problem& problem, const DraftSlots& slots,
+                                    StepPlan& plan);
+
 }  // namespace isochron

@@ -65,10 +65,9 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
       return penalized(predicted_time(problem, filled));
     }
     if (shape.stages == 1) return predicted_time(problem, filled);
-    set_slots(problem, filled, trial);
-    set_prediction(trial);
+    const Nanoseconds predicted = time_with(problem, filled, trial);
     const std::int64_t excess = memory_excess(trial);
-    return excess == 0 ? trial.predicted_step_ns : penalized(excess);
+    return excess == 0 ? predicted : penalized(excess);
   };
   const auto time = [&](const Draft& draft) {
     DraftSlots filled = slots_of(problem, draft);

@@ -17,6 +17,7 @@
 #include "isochron/plan/bounds/bounds.h"
 #include "isochron/plan/bundles/bundle_bound.h"
 #include "isochron/plan/default_effort.h"
+#include "isochron/plan/full_slots.h"
 #include "isochron/plan/least_areas.h"
 #include "isochron/plan/narrower_questions.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
@@ -87,13 +88,10 @@ class SecondLook {
   };
 
   Score score(const DraftSlots& slots) {
-    const PlanOptions& options = problem_.options();
-    set_slots(problem_, slots, trial_);
-    set_prediction(trial_);
-    return {.is_short = options.counts == Counts::equal && options.short_ != Short::empty &&
-                        has_placeholder(slots),
+    const Nanoseconds time = time_with(problem_, slots, trial_);
+    return {.is_short = must_be_full(problem_.options()) && has_placeholder(slots),
             .excess = memory_excess(trial_),
-            .time = trial_.predicted_step_ns};
+            .time = time};
   }
 
   const Score& least() {

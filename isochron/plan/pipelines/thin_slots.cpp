@@ -10,7 +10,6 @@
 #include "isochron/plan/pipelines/thin_slots.h"
 
 #include <algorithm>
-#include <numeric>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -21,7 +20,6 @@
 #include "isochron/schedule/in_flight.h"
 #include "isochron/schedule/pipeline_schedule.h"
 #include "isochron/simulate/chunk_cost.h"
-#include "isochron/simulate/step_player.h"
 
 namespace isochron {
 
@@ -388,12 +386,7 @@ class ThinSearch {
         return a.ranks.first < b.ranks.first;
       });
     }
-    set_slots(problem_, slots, trial_);
-    StepPlayer player(trial_);
-    std::vector<std::int32_t> order(slots.size());
-    std::iota(order.begin(), order.end(), 0);
-    const Nanoseconds time = player.play(
-        order, [](const PipelineOperation&, const PlayedGroup&, Nanoseconds, Nanoseconds) {});
+    const Nanoseconds time = time_with(problem_, slots, trial_);
     constexpr std::size_t to_play = 50;  // operations, for what is made ready for each
     for (const auto& operations : schedule_) {
       work_ -= static_cast<std::int64_t>(operations.size() * num_ranks_ * to_play);
