@@ -206,6 +206,60 @@ TEST(SlotPlaces, CountTheGroupsThatFitBesideOthers) {
   EXPECT_EQ(places.num_beside({.groups = {of_size(10)}}, 1), 0);
 }
 
+// One by one, in any order, groups find a place as long as all of them together do.
+TEST(SlotRoom, TakesWhatFindsAPlaceWithAllOthers) {
+  int num_refused = 0;
+  for (std::uint64_t seed = 0; seed < num_instances(500); ++seed) {
+    Random random(seed);
+    const Topology topology{.ranks = static_cast<std::int32_t>(random.between(5, 70)),
+                            .capacity = 10};
+    const Problem problem(singles({5}), topology, cost_7b_h100(), synced("dynamic", topology));
+    const SlotPlaces places(problem);
+    if (places.is_simple()) continue;
+    SlotRoom room(places, topology.ranks);
+    std::vector<std::int32_t> sizes;
+    for (int i = 0; i < 60; ++i) {
+      const std::int32_t size = problem.sizes()[random.below(problem.sizes().size())];
+      const bool has_ranks = size <= room.num_free();
+      sizes.push_back(size);
+      const bool has_place = has_ranks && !places.find(sizes).empty();
+      ASSERT_EQ(room.take(size), has_place) << "seed " << seed << ", group " << i;
+      if (!has_place) sizes.pop_back();
+      num_refused += has_ranks && !has_place ? 1 : 0;
+    }
+  }
+  EXPECT_GT(num_refused, 20);
+}
+
+// In whatever order limits are asked for.
+TEST(SlotItems, FindTheSmallestSizeThatEndsInTime) {
+  for (std::uint64_t seed = 0; seed < num_instances(100); ++seed) {
+    Random random(seed);
+    const Topology topology{.ranks = static_cast<std::int32_t>(random.between(2, 40)),
+                            .capacity = 4096};
+    std::vector<Tokens> lengths = long_tailed(random, 8, 4096);
+    for (Tokens& length : lengths) length = std::min<Tokens>(length, 4096 * topology.ranks);
+    const Problem problem(singles(lengths), topology, cost_7b_h100(),
+                          synced("dynamic:any", topology));
+    const SlotItems items(problem);
+    for (int i = 0; i < 200; ++i) {
+      const auto item = static_cast<ItemId>(random.below(lengths.size()));
+      const std::size_t base = random.below(2) * random.below(items.num_places());
+      const Nanoseconds limit = random.between(0, 4'000'000'000);
+      std::size_t best = items.smallest_from(base, item);
+      Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
+      for (std::size_t place = best; place < items.num_places() && least > limit; ++place) {
+        if (!items.fits(place, item)) continue;
+        const Nanoseconds time = items.cost(place, item) + items.fixed(place);
+        if (time >= least) continue;
+        least = time;
+        best = place;
+      }
+      ASSERT_EQ(items.smallest_within(base, limit, item), best) << "seed " << seed;
+    }
+  }
+}
+
 TEST(TightSlots, ForesightLosesNoItemAndIsShorterOnAverage) {
   double with = 0;
   double without = 0;

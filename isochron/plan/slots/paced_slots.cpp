@@ -251,6 +251,7 @@ class PacedSlots {
             std::int64_t& work) const {
     std::vector<std::vector<Open>> open_at(paces_.size());  // sorted
     for (std::size_t g = 0; g < groups.size(); ++g) {
+      if (is_full(groups[g])) continue;
       open_at[groups[g].block->pace].push_back({length - groups[g].time, g});
     }
     std::vector<std::size_t> used;  // paces
@@ -279,21 +280,30 @@ class PacedSlots {
       Group& group = groups[best.group];
       put(group, entry.item);
       std::vector<Open>& open = open_at[group.block->pace];
+      const auto to = std::lower_bound(open.begin(), open.end(), best);
+      if (is_full(group)) {
+        open.erase(to);
+        continue;
+      }
       const Open now{length - group.time, best.group};
-      const auto from = std::lower_bound(open.begin(), open.end(), now);
-      const auto to = std::lower_bound(from, open.end(), best);
+      const auto from = std::lower_bound(open.begin(), to, now);
       std::move_backward(from, to, to + 1);
       *from = now;
     }
     left.resize(kept);
   }
 
+  // Whether its sequences are as many as it may have.
+  [[nodiscard]] bool is_full(const Group& group) const {
+    const std::int32_t limit = problem_.options().max_sequences;
+    return limit > 0 && group.num_sequences >= limit;
+  }
   [[nodiscard]] bool has_room(const Group& group, const Entry& entry) const {
     const auto size = static_cast<std::int32_t>(group.block->ranks.size);
     const std::int32_t limit = problem_.options().max_sequences;
-    return problem_.item_fits(size, entry.item) &&
-           group.tokens + problem_.tokens(size, entry.item) <= problem_.capacity() * size &&
-           (limit == 0 || group.num_sequences + problem_.num_sequences(entry.item) <= limit);
+    return (limit == 0 || group.num_sequences + problem_.num_sequences(entry.item) <= limit) &&
+           problem_.item_fits(size, entry.item) &&
+           group.tokens + problem_.tokens(size, entry.item) <= problem_.capacity() * size;
   }
 
   const Problem& problem_;

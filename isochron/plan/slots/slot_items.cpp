@@ -76,18 +76,24 @@ std::size_t SlotItems::smallest_from(std::size_t base, ItemId item) const {
 }
 
 std::size_t SlotItems::smallest_within(std::size_t base, Nanoseconds limit, ItemId item) const {
-  const auto sizes = problem_.sizes();
-  std::size_t best = smallest_from(base, item);
-  Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
-  for (std::size_t place = best; place < sizes.size() && least > limit; ++place) {
+  const std::size_t first = smallest_from(base, item);
+  if (minima_.empty()) minima_.resize(dearest_.size());
+  Minima& minima = minima_[static_cast<std::size_t>(position(item))];
+  auto& falling = minima.falling;
+  if (minima.first != first) {
+    minima.first = minima.next = first;
+    falling.clear();
+  }
+  while ((falling.empty() || falling.back().time > limit) && minima.next < num_places()) {
+    const std::size_t place = minima.next++;
     if (!fits(place, item)) continue;
     const Nanoseconds time = cost(place, item) + fixed(place);
-    if (time < least) {
-      least = time;
-      best = place;
-    }
+    if (falling.empty() || time < falling.back().time) falling.push_back({time, place});
   }
-  return best;
+  if (falling.empty()) return first;
+  const auto within = std::partition_point(
+      falling.begin(), falling.end(), [&](const Minimum& minimum) { return minimum.time > limit; });
+  return within == falling.end() ? falling.back().place : within->place;
 }
 
 bool SlotItems::holds_all(std::size_t base) const {

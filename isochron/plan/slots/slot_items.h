@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "isochron/plan/problem.h"
@@ -121,6 +122,17 @@ class SlotItems {
   void put(PackedGroup& group, ItemId item) const;
 
  private:
+  struct Minimum {
+    Nanoseconds time = 0;
+    std::size_t place = 0;
+  };
+  // Places from `first` up to `next` on which an item is faster than on all of them before.
+  struct Minima {
+    std::size_t first = std::numeric_limits<std::size_t>::max();
+    std::size_t next = 0;
+    std::vector<Minimum> falling = {};
+  };
+
   [[nodiscard]] Known find(std::size_t place, std::int32_t position) const;
 
   const Problem& problem_;
@@ -128,6 +140,7 @@ class SlotItems {
   std::vector<PriceId> prices_;  // of each size, at its cheapest place
   static constexpr std::size_t min_row = 64;
   mutable std::vector<std::vector<Known>> known_;  // by place and position, as far as asked for
+  mutable std::vector<Minima> minima_;             // by position, as far as asked for
   std::vector<std::int32_t> smallest_;  // place in sizes() of the smallest that holds an item
   std::vector<double> least_area_;      // of each item, on that size
   std::vector<ItemId> dearest_;

@@ -46,7 +46,20 @@ SlotPlaces::SlotPlaces(const Problem& problem)
 }
 
 TakenRanks SlotPlaces::all_free() const {
-  return {.is_taken = std::vector<bool>(static_cast<std::size_t>(problem_.num_ranks()), false)};
+  return {.is_taken = std::vector<char>(static_cast<std::size_t>(problem_.num_ranks()), false)};
+}
+
+// The first place from there on at which ranks are free; none fits behind the last rank.
+std::int32_t SlotPlaces::next_free(std::int32_t first, std::int32_t size,
+                                   const TakenRanks& taken) const {
+  const std::int32_t step = problem_.first_step(size);
+  while (first + size <= problem_.num_ranks()) {
+    std::int32_t rank = first + size - 1;
+    while (rank >= first && !taken.is_taken[static_cast<std::size_t>(rank)]) --rank;
+    if (rank < first) break;
+    first += ((rank - first) / step + 1) * step;
+  }
+  return first;
 }
 
 // The fixed part tells the link: the first place with the cheapest one that is free.
@@ -54,8 +67,6 @@ std::int32_t SlotPlaces::take(std::int32_t size, TakenRanks& taken) const {
   constexpr Nanoseconds none = std::numeric_limits<Nanoseconds>::max();
   const std::int32_t step = problem_.first_step(size);
   const auto fixed_at = [&](std::int32_t first) {
-    const auto begin = taken.is_taken.begin() + first;
-    if (std::find(begin, begin + size, true) != begin + size) return none;
     const PriceId price = problem_.price_of({.first = first, .size = size});
     return price < 0 ? none : problem_.price(price).fixed;
   };
@@ -64,12 +75,15 @@ std::int32_t SlotPlaces::take(std::int32_t size, TakenRanks& taken) const {
     taken.fixed = problem_.price(problem_.cheapest_price(size)).fixed;
     taken.next = 0;
   }
-  std::int32_t first = taken.next;
   const std::int32_t last = problem_.num_ranks() - size;
-  while (first <= last && fixed_at(first) != taken.fixed) first += step;
+  std::int32_t first = next_free(taken.next, size, taken);
+  while (first <= last && fixed_at(first) != taken.fixed) {
+    first = next_free(first + step, size, taken);
+  }
   if (first > last) {
     taken.fixed = none;
-    for (std::int32_t other = 0; other <= last; other += step) {
+    for (std::int32_t other = next_free(0, size, taken); other <= last;
+         other = next_free(other + step, size, taken)) {
       const Nanoseconds fixed = fixed_at(other);
       if (fixed >= taken.fixed) continue;
       taken.fixed = fixed;
@@ -83,6 +97,20 @@ std::int32_t SlotPlaces::take(std::int32_t size, TakenRanks& taken) const {
   taken.next = first + step;
   std::fill_n(taken.is_taken.begin() + first, size, true);
   return first;
+}
+
+bool SlotPlaces::take_all(const std::vector<std::int32_t>& sizes, TakenRanks& taken) const {
+  return std::all_of(sizes.begin(), sizes.end(),
+                     [&](std::int32_t size) { return take(size, taken) >= 0; });
+}
+
+std::int32_t SlotPlaces::row_of(const std::vector<std::int32_t>& sizes) const {
+  std::int32_t next = 0;
+  for (const std::int32_t size : sizes) {
+    if (!can_stand_at(next, size)) return -1;
+    next += size;
+  }
+  return next;
 }
 
 std::vector<std::int32_t> SlotPlaces::find(const std::vector<std::int32_t>& sizes) const {
@@ -150,19 +178,24 @@ std::int32_t SlotRoom::free_in(std::size_t block, std::int32_t row) const {
 }
 
 // Whether a group has a place beside the others, which it takes. Those that come widest first stay
-// where they are.
+// where they are; for a wider one all are placed again.
 bool SlotRoom::has_place(std::int32_t size) {
   if (std::find(failed_.begin(), failed_.end(), size) != failed_.end()) return false;
   if (sizes_.empty()) taken_ = places_.all_free();
-  const bool is_next = is_in_line_ && (sizes_.empty() || size <= sizes_.back());
-  const bool is_placed = is_next && places_.take(size, taken_) >= 0;
-  sizes_.push_back(size);
-  if (!is_placed && places_.find(sizes_).empty()) {
-    sizes_.pop_back();
-    failed_.push_back(size);
-    return false;
+  const auto place =
+      sizes_.insert(std::upper_bound(sizes_.begin(), sizes_.end(), size, std::greater<>()), size);
+  const bool is_last = place + 1 == sizes_.end();
+  if (!is_in_line_ || !is_last || places_.take(size, taken_) < 0) {
+    TakenRanks again = places_.all_free();
+    const bool is_in_line = (!is_in_line_ || !is_last) && places_.take_all(sizes_, again);
+    if (!is_in_line && places_.row_of(sizes_) < 0) {
+      sizes_.erase(place);
+      failed_.push_back(size);
+      return false;
+    }
+    is_in_line_ = is_in_line;
+    taken_ = std::move(again);
   }
-  is_in_line_ = is_placed;
   failed_.clear();
   return true;
 }
@@ -209,15 +242,11 @@ std::int32_t SlotPlaces::num_beside(const PackedSlot& slot, std::int32_t size) c
 std::int32_t SlotPlaces::num_after(const std::vector<std::int32_t>& sizes, std::int32_t size,
                                    std::int32_t most) const {
   TakenRanks taken = all_free();
-  const bool are_placed = std::all_of(sizes.begin(), sizes.end(),
-                                      [&](std::int32_t each) { return take(each, taken) >= 0; });
+  const bool are_placed = take_all(sizes, taken);
   std::int32_t count = 0;
   while (are_placed && count < most && take(size, taken) >= 0) ++count;
-  std::int32_t next = 0;
-  for (const std::int32_t each : sizes) {
-    if (!can_stand_at(next, each)) return count;
-    next += each;
-  }
+  const std::int32_t next = row_of(sizes);
+  if (next < 0) return count;
   std::int32_t count_in_row = 0;
   while (count_in_row < most && can_stand_at(next + count_in_row * size, size)) ++count_in_row;
   return std::max(count, count_in_row);

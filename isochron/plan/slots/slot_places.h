@@ -11,7 +11,7 @@ namespace isochron {
 
 // Ranks that groups have taken one by one, none wider than the one before.
 struct TakenRanks {
-  std::vector<bool> is_taken = {};
+  std::vector<char> is_taken = {};
   // Of the last size: no place with less of a fixed part is free, nor one with this much before
   // the rank `next`.
   std::int32_t size = 0;
@@ -40,6 +40,10 @@ class SlotPlaces {
   // Takes a place for a group that is no wider than the one before, as find() does: its first rank,
   // or -1 if none is free.
   [[nodiscard]] std::int32_t take(std::int32_t size, TakenRanks& taken) const;
+  // Places for groups, widest first; false if one has none.
+  [[nodiscard]] bool take_all(const std::vector<std::int32_t>& sizes, TakenRanks& taken) const;
+  // Ranks of groups that stand one after the other from the first on, or -1 if they cannot.
+  [[nodiscard]] std::int32_t row_of(const std::vector<std::int32_t>& sizes) const;
 
   // Ranks of a block inside which groups are cheaper than across its border; 0 if there is none, or
   // if no group may cross it.
@@ -53,6 +57,8 @@ class SlotPlaces {
   void settle(std::vector<PackedSlot>& slots) const;
 
  private:
+  [[nodiscard]] std::int32_t next_free(std::int32_t first, std::int32_t size,
+                                       const TakenRanks& taken) const;
   [[nodiscard]] bool can_stand_at(std::int32_t first, std::int32_t size) const;
   [[nodiscard]] std::int32_t num_after(const std::vector<std::int32_t>& sizes, std::int32_t size,
                                        std::int32_t most) const;
@@ -83,12 +89,12 @@ class SlotRoom {
   std::int32_t num_ranks_;
   std::int32_t num_free_;
   // Where places do not follow from sums:
-  std::vector<std::int32_t> sizes_;   // of the groups
+  std::vector<std::int32_t> sizes_;   // of the groups, widest first
   std::vector<std::int32_t> failed_;  // sizes that have no place beside them
-  TakenRanks taken_;                  // by them, if they are in line
-  bool is_in_line_ = true;          // none is wider than the one before, each where that left room
-  std::vector<std::int32_t> used_;  // ranks of each block, without those of the row
-  std::int32_t row_ = 0;            // ranks of groups that are larger than a block
+  bool is_in_line_ = true;            // each stands where those before it left room
+  TakenRanks taken_;                  // by them, if so
+  std::vector<std::int32_t> used_;    // ranks of each block, without those of the row
+  std::int32_t row_ = 0;              // ranks of groups that are larger than a block
 };
 
 }  // namespace isochron
