@@ -64,9 +64,7 @@ DraftSlots deal_in_order(const Problem& problem) {
   }
   DraftSlots slots = slots_of(problem, draft);
   if (problem.options().counts == Counts::equal) {
-    equalize(problem,
-             problem.topology().pipeline.virtual_ > 1 ? problem.topology().pipeline.group : 1,
-             slots);
+    equalize(problem, problem.topology().pipeline.group, slots);
   }
   return slots;
 }

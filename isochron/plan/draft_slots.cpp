@@ -10,6 +10,7 @@
 
 #include "isochron/plan/idle_cells.h"
 #include "isochron/simulate/chunk_cost.h"
+#include "isochron/simulate/step_player.h"
 
 namespace isochron {
 
@@ -297,7 +298,28 @@ Nanoseconds step_time(const Problem& problem, const DraftSlots& slots) {
   return *std::max_element(times.begin(), times.end());
 }
 
+namespace {
+
+Nanoseconds played_time(const Problem& problem, const DraftSlots& slots) {
+  const bool is_trained = problem.options().pass == Pass::train;
+  std::vector<std::vector<PlayedGroup>> played;
+  played.reserve(slots.size());
+  for (const auto& slot : slots) {
+    auto& groups = played.emplace_back();
+    groups.reserve(slot.size());
+    for (const DraftGroup& group : slot) {
+      PassCost cost = split_cost(group_time(problem, group), problem.model().forward_share);
+      if (!is_trained) cost.backward = 0;
+      groups.push_back({.ranks = group.ranks, .cost = cost});
+    }
+  }
+  return StepPlayer(problem.topology(), problem.options(), std::move(played)).time();
+}
+
+}  // namespace
+
 Nanoseconds predicted_time(const Problem& problem, const DraftSlots& slots) {
+  if (problem.topology().pipeline.stages > 1) return played_time(problem, slots);
   std::vector<Nanoseconds> free_at(static_cast<std::size_t>(problem.num_ranks()), 0);
   for (const auto& slot : slots) {
     for (const DraftGroup& group : slot) {

@@ -40,8 +40,9 @@ using DraftSlots = std::vector<std::vector<DraftGroup>>;
 // the pass already.
 [[nodiscard]] Nanoseconds pass_bound(const Problem& problem, Nanoseconds bound);
 
-// What the simulator says of a step of one stage: in the pass and with the waiting that is asked
-// for. Forward passes round every micro-batch, so they may order two steps otherwise.
+// What the simulator says of a step: in the pass and with the waiting that is asked for. Forward
+// passes round every micro-batch, so they may order two steps otherwise. With stages every rank
+// counts as many slots, of which pipeline.group divides the number.
 [[nodiscard]] Nanoseconds predicted_time(const Problem& problem, const DraftSlots& slots);
 
 // When every rank is done, if groups start when their last member is free.

@@ -31,8 +31,7 @@ class EqualSearch {
         bound_(bound),
         work_(work),
         num_left_(work / (to_begin + for_an_item * problem.num_items())),
-        full_slots_(problem, 1,
-                    [&problem](const DraftSlots& slots) { return step_time(problem, slots); }) {}
+        full_slots_(problem) {}
 
   DraftSlots run() {
     if (has_nested_bundles(problem_)) {

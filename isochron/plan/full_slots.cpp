@@ -84,14 +84,14 @@ bool must_be_full(const PlanOptions& options) {
   return options.counts == Counts::equal && options.short_ != Short::empty;
 }
 
-FullSlots::FullSlots(const Problem& problem, std::int32_t multiple, TimeOf time)
-    : problem_(problem), multiple_(multiple), time_(std::move(time)) {
+FullSlots::FullSlots(const Problem& problem)
+    : problem_(problem), multiple_(problem.topology().pipeline.group) {
   const bool is_kept = problem.options().keep_groups == KeepGroups::rank;
-  if (is_dynamic(problem) && !is_kept) tiled_.emplace(problem, multiple);
+  if (is_dynamic(problem) && !is_kept) tiled_.emplace(problem, multiple_);
 }
 
 bool FullSlots::consider(DraftSlots slots, TimedSlots& best) const {
-  const Nanoseconds time = time_(slots);
+  const Nanoseconds time = predicted_time(problem_, slots);
   if (time >= best.time) return false;
   best = {.slots = std::move(slots), .time = time};
   return true;
@@ -147,17 +147,8 @@ std::optional<DraftSlots> FullSlots::find(const DraftSlots& slots) {
 std::optional<DraftSlots> FullSlots::find_faster(const DraftSlots& slots, Nanoseconds near) {
   auto full = find(slots);
   if (!full) return full;
-  const Nanoseconds time = time_(*full);
+  const Nanoseconds time = predicted_time(problem_, *full);
   return time <= near || time <= dealt().time ? full : dealt().slots;
-}
-
-std::optional<DraftSlots> find_full_slots(const StepPlan& plan, const Problem& problem,
-                                          const DraftSlots& slots, Nanoseconds near) {
-  const PipelineShape& shape = plan.topology.pipeline;
-  StepPlan trial = plan;
-  FullSlots full(problem, shape.virtual_ > 1 ? shape.group : 1,
-                 [&](const DraftSlots& each) { return time_with(problem, each, trial); });
-  return full.find_faster(slots, near);
 }
 
 std::unique_ptr<Problem> find_whole_groups(const Problem& problem) {

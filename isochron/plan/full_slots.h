@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -9,7 +8,6 @@
 #include "isochron/plan/draft_slots.h"
 #include "isochron/plan/problem.h"
 #include "isochron/plan/slots/tiled_slots.h"
-#include "isochron/step/step_plan.h"
 
 namespace isochron {
 
@@ -22,20 +20,20 @@ struct TimedSlots {
   Nanoseconds time = std::numeric_limits<Nanoseconds>::max();
 };
 
-// Slots of the same items in which no rank idles, in a number that is a multiple of `multiple`: the
-// earliest by `time` of what is found. What is found without a look at given slots is kept.
+// Slots of the same items in which no rank idles, in a number that pipeline.group divides: those of
+// what is found that predicted_time() says end first. What is found without a look at given slots
+// is kept.
 class FullSlots {
  public:
-  using TimeOf = std::function<Nanoseconds(const DraftSlots& slots)>;
-
-  FullSlots(const Problem& problem, std::int32_t multiple, TimeOf time);
+  explicit FullSlots(const Problem& problem);
 
   // Nothing if none are found. Slots that are full stay as they are.
   [[nodiscard]] std::optional<DraftSlots> find(const DraftSlots& slots);
 
   // The same, unless they end after `near` and items that are dealt anew, whatever the slots, end
   // earlier: then those.
-  [[nodiscard]] std::optional<DraftSlots> find_faster(const DraftSlots& slots, Nanoseconds near);
+  [[nodiscard]] std::optional<DraftSlots> find_faster(
+      const DraftSlots& slots, Nanoseconds near = std::numeric_limits<Nanoseconds>::max());
 
  private:
   // Whether they are the best so far.
@@ -45,18 +43,11 @@ class FullSlots {
 
   const Problem& problem_;
   std::int32_t multiple_;
-  TimeOf time_;
   std::optional<TiledSlots> tiled_ = {};  // where groups have several sizes and bundles move
   // Once they are asked for:
   std::optional<TimedSlots> even_ = {};
   std::optional<TimedSlots> dealt_ = {};
 };
-
-// Those that find_faster() finds by the time that is predicted of the plan with these slots. Of the
-// plan only the question is read.
-[[nodiscard]] std::optional<DraftSlots> find_full_slots(
-    const StepPlan& plan, const Problem& problem, const DraftSlots& slots,
-    Nanoseconds near = std::numeric_limits<Nanoseconds>::max());
 
 // The question with all ranks in every group, where no rank may idle and groups of other sizes that
 // hold something never add up to all ranks; none elsewhere.

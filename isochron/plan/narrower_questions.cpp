@@ -97,7 +97,7 @@ DraftSlots NarrowerQuestion::answer(const Problem& other, DraftSlots slots) cons
   // What idles there may have work for smaller groups, or for parts.
   const PipelineShape& shape = other.topology().pipeline;
   if (other.options().counts == Counts::equal) {
-    equalize(other, shape.virtual_ > 1 ? shape.group : 1, slots);
+    equalize(other, shape.group, slots);
   }
   return slots;
 }

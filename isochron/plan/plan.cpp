@@ -48,7 +48,7 @@ std::int64_t fewest_items(const StepPlan& plan) {
   const ContextMode mode = context_mode(plan.options.context);
   const bool is_fixed = mode.kind == ContextMode::Kind::fixed;
   const std::int64_t num_groups = is_fixed ? plan.topology.ranks / mode.size : 1;
-  return num_groups * (shape.virtual_ > 1 ? shape.group : 1);
+  return num_groups * shape.group;
 }
 
 // Adds a unit that was left out to the first micro-batch that has room for it.
@@ -154,7 +154,7 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
         plan.options.balance && is_searched ? found() : FoundSlots{.slots = deal_in_order(problem)};
     if (is_full && has_placeholder(slots)) {
       note_short();
-      auto full = find_full_slots(plan, problem, slots);
+      auto full = FullSlots(problem).find_faster(slots);
       if (!full) return false;
       slots = *std::move(full);
     }

@@ -200,20 +200,19 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Answer an
   Nanoseconds least_predicted = std::numeric_limits<Nanoseconds>::max();
   bool is_short = true;  // has placeholders where they are an error
   EqualCounts equal_counts(problem, bound, effort);
-  const auto time_of = [&](const DraftSlots& each) { return predicted_time(problem, each); };
-  FullSlots full_slots(problem, 1, time_of);
+  FullSlots full_slots(problem);
   const auto consider = [&](DraftSlots slots) {
     if (slots.empty()) return;
     slots = equal_counts.answer(std::move(slots));
     bool is_short_here = false;
     if (problem.options().short_ != Short::empty) {
       // What idles is hardly faster once it is filled.
-      if (!is_short && time_of(slots) >= least_predicted) return;
+      if (!is_short && predicted_time(problem, slots) >= least_predicted) return;
       auto full = full_slots.find(slots);
       is_short_here = !full;
       if (full) slots = *std::move(full);
     }
-    const Nanoseconds time = time_of(slots);
+    const Nanoseconds time = predicted_time(problem, slots);
     if (std::pair(is_short_here, time) >= std::pair(is_short, least_predicted)) return;
     is_short = is_short_here;
     least = slots_time(problem, slots);
@@ -256,13 +255,11 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Answer an
 }
 
 // The slots, or others that are full already if those are not and take longer once they are.
-DraftSlots or_full(const StepPlan& plan, const Problem& problem, DraftSlots slots,
-                   const DraftSlots& others) {
+DraftSlots or_full(const Problem& problem, DraftSlots slots, const DraftSlots& others) {
   if (others.empty() || has_placeholder(others) || !has_placeholder(slots)) return slots;
-  const auto full = find_full_slots(plan, problem, slots);
+  const auto full = FullSlots(problem).find_faster(slots);
   if (!full) return others;
-  StepPlan trial = plan;
-  return time_with(problem, *full, trial) < time_with(problem, others, trial) ? *full : others;
+  return predicted_time(problem, *full) < predicted_time(problem, others) ? *full : others;
 }
 
 DraftSlots search_stages(const StepPlan& plan, const Problem& problem, Answer answer,
@@ -274,7 +271,7 @@ DraftSlots search_stages(const StepPlan& plan, const Problem& problem, Answer an
   const RankRoom room = rank_room_of(problem);
   const auto found = [&] {
     DraftSlots slots = search_pipeline(problem, plan, room, bound, effort, start);
-    return must_be_full(plan.options) ? or_full(plan, problem, std::move(slots), start) : slots;
+    return must_be_full(plan.options) ? or_full(problem, std::move(slots), start) : slots;
   };
   if (bound > 0) return found();
   bound = std::max(pipeline_bound(problem, room), side_by_side_bound(problem));
@@ -367,7 +364,7 @@ DraftSlots search_full(const StepPlan& plan, const Problem& problem, Answer answ
   DraftSlots slots = search(plan, problem, answer, effort, bound);
   if (plan.topology.pipeline.stages == 1) bound = std::max(bound, left_over_bound(problem));
   if (!must_be_full(plan.options)) return slots;
-  auto full = find_full_slots(plan, problem, slots);
+  auto full = FullSlots(problem).find_faster(slots);
   return full ? *std::move(full) : slots;
 }
 
@@ -412,7 +409,7 @@ DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t
   if (must_be_full(plan.options)) {
     // Not before: a second look is taken at what is far from its bound.
     const Nanoseconds least = pass_bound(problem, bound);
-    if (auto full = find_full_slots(plan, problem, slots, least + least / 64)) {
+    if (auto full = FullSlots(problem).find_faster(slots, least + least / 64)) {
       slots = *std::move(full);
     }
   }

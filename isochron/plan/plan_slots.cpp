@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "isochron/plan/plan_memory.h"
 #include "isochron/simulate/step_totals.h"
 
 namespace isochron {
@@ -69,10 +70,11 @@ void set_prediction(StepPlan& plan) {
   plan.imbalance = total > 0 ? busiest / (total / plan.topology.ranks) : 1;
 }
 
-Nanoseconds time_with(const Problem& problem, const DraftSlots& slots, StepPlan& plan) {
+std::int64_t excess_with(const Problem& problem, const DraftSlots& slots, StepPlan& plan) {
+  if (plan.options.max_activation_bytes == 0) return 0;
   set_slots(problem, slots, plan);
   set_prediction(plan);
-  return plan.predicted_step_ns;
+  return memory_excess(plan);
 }
 
 }  // namespace isochron

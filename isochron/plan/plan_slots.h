@@ -19,8 +19,9 @@ void set_slots(const Problem& problem, const DraftSlots& slots, StepPlan& plan);
 // Predicted time, imbalance and memory of the micro-batches, from the simulator.
 void set_prediction(StepPlan& plan);
 
-// Both, for the predicted time.
-[[nodiscard]] Nanoseconds time_with(const Problem& problem, const DraftSlots& slots,
-                                    StepPlan& plan);
+// Bytes over the limit on activations that the plan holds with these slots, which it then has. 0 if
+// there is no limit: then it is left alone.
+[[nodiscard]] std::int64_t excess_with(const Problem& problem, const DraftSlots& slots,
+                                       StepPlan& plan);
 
 }  // namespace isochron

@@ -54,7 +54,7 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
   if (!is_annealed(problem)) return slots;
   const PlanOptions& options = plan.options;
   const PipelineShape& shape = plan.topology.pipeline;
-  const std::int32_t multiple = shape.virtual_ > 1 ? shape.group : 1;
+  const std::int32_t multiple = shape.group;
   StepPlan trial = plan;
   // Slower than all that keeps the rules, the less it breaks them the better.
   const auto penalized = [](std::int64_t excess) {
@@ -64,10 +64,8 @@ DraftSlots polished(const StepPlan& plan, const Problem& problem, DraftSlots slo
     if (options.short_ != Short::empty && has_placeholder(filled)) {
       return penalized(predicted_time(problem, filled));
     }
-    if (shape.stages == 1) return predicted_time(problem, filled);
-    const Nanoseconds predicted = time_with(problem, filled, trial);
-    const std::int64_t excess = memory_excess(trial);
-    return excess == 0 ? predicted : penalized(excess);
+    const std::int64_t excess = shape.stages == 1 ? 0 : excess_with(problem, filled, trial);
+    return excess == 0 ? predicted_time(problem, filled) : penalized(excess);
   };
   const auto time = [&](const Draft& draft) {
     DraftSlots filled = slots_of(problem, draft);

@@ -88,10 +88,9 @@ class SecondLook {
   };
 
   Score score(const DraftSlots& slots) {
-    const Nanoseconds time = time_with(problem_, slots, trial_);
     return {.is_short = must_be_full(problem_.options()) && has_placeholder(slots),
-            .excess = memory_excess(trial_),
-            .time = time};
+            .excess = excess_with(problem_, slots, trial_),
+            .time = predicted_time(problem_, slots)};
   }
 
   const Score& least() {

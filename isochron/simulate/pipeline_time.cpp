@@ -13,6 +13,7 @@
 
 #include "isochron/core/require.h"
 #include "isochron/schedule/execution_order.h"
+#include "isochron/schedule/known_schedule.h"
 #include "isochron/schedule/require_schedule.h"
 #include "isochron/simulate/wave.h"
 
@@ -36,15 +37,14 @@ PipelineTime::PipelineTime(const PipelineShape& shape, std::int32_t num_slots, P
 // Operations by how many others must come before them, one after the other. Neighbours then do not
 // wait for each other, and the processor runs several at once: about twice as fast.
 void PipelineTime::find_steps() {
-  const std::int32_t count = num_slots();
-  const auto order = find_execution_order(pipeline_schedule(shape_, count, pass_), shape_, count);
-  ISOCHRON_ASSERT(order.has_value());
+  const auto known = known_schedule(shape_, num_slots(), pass_);
+  const std::vector<PipelineOperation>& order = known->operations;
   std::vector<std::uint32_t> depth_of_stage(stages_.size(), 0);
   std::vector<std::uint32_t> depth_of_slot(identity_.size(), 0);
   std::vector<std::uint32_t> depths;
-  depths.reserve(order->size());
+  depths.reserve(order.size());
   std::vector<std::size_t> next(1, 0);  // place of a step of each depth
-  for (const PipelineOperation& operation : *order) {
+  for (const PipelineOperation& operation : order) {
     std::uint32_t& of_stage =
         depth_of_stage[static_cast<std::size_t>(operation.chunk % shape_.stages)];
     std::uint32_t& of_slot = depth_of_slot[static_cast<std::size_t>(operation.slot)];
@@ -55,9 +55,9 @@ void PipelineTime::find_steps() {
     depths.push_back(depth);
   }
   std::partial_sum(next.begin(), next.end(), next.begin());
-  steps_.resize(order->size());
+  steps_.resize(order.size());
   for (std::size_t i = 0; i < depths.size(); ++i) {
-    const PipelineOperation& operation = (*order)[i];
+    const PipelineOperation& operation = order[i];
     const std::size_t column =
         costs_.column(operation.chunk, operation.direction == Direction::backward);
     steps_[next[depths[i]]++] = {

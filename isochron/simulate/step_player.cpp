@@ -5,7 +5,9 @@
 
 #include "isochron/simulate/step_player.h"
 
-#include "isochron/core/require.h"
+#include <numeric>
+#include <utility>
+
 #include "isochron/schedule/in_flight.h"
 #include "isochron/simulate/simulate.h"
 
@@ -30,36 +32,46 @@ PassCost pass_cost(const StepPlan& plan, const ContextGroup& group) {
                                           : PassCost{.forward = cost};
 }
 
+std::vector<std::vector<PlayedGroup>> played_groups(const StepPlan& plan) {
+  std::vector<std::vector<PlayedGroup>> slots;
+  slots.reserve(plan.microbatches.size());
+  for (const Slot& slot : plan.microbatches) {
+    auto& groups = slots.emplace_back();
+    groups.reserve(slot.size());
+    for (const ContextGroup& group : slot) {
+      groups.push_back({.ranks = group.ranks,
+                        .cost = pass_cost(plan, group),
+                        .activation_bytes = activation_bytes(plan, group)});
+    }
+  }
+  return slots;
+}
+
 }  // namespace
 
 StepPlayer::StepPlayer(const StepPlan& plan)
-    : shape_(plan.topology.pipeline),
-      num_ranks_(plan.topology.ranks),
-      pass_(plan.options.pass),
-      sync_(plan.options.sync),
-      costs_(shape_) {
-  const auto num_slots = static_cast<std::int32_t>(plan.microbatches.size());
-  schedule_ = pipeline_schedule(shape_, num_slots, pass_);
-  auto operations = find_execution_order(schedule_, shape_, num_slots);
-  ISOCHRON_ASSERT(operations.has_value());
-  operations_ = std::move(*operations);
+    : StepPlayer(plan.topology, plan.options, played_groups(plan)) {}
 
+StepPlayer::StepPlayer(const Topology& topology, const PlanOptions& options,
+                       std::vector<std::vector<PlayedGroup>> slots)
+    : shape_(topology.pipeline),
+      num_ranks_(topology.ranks),
+      pass_(options.pass),
+      sync_(options.sync),
+      schedule_(known_schedule(shape_, static_cast<std::int32_t>(slots.size()), pass_)),
+      costs_(shape_),
+      groups_of_slot_(std::move(slots)) {
   const bool is_paced = sync_ == Sync::microbatch && shape_.stages > 1;
-  for (const Slot& slot : plan.microbatches) {
-    auto& groups = groups_of_slot_.emplace_back();
-    groups.reserve(slot.size());
+  ready_.reserve(groups_of_slot_.size());
+  for (auto& groups : groups_of_slot_) {
     PassCost slowest;
-    for (const ContextGroup& group : slot) {
-      const PassCost cost = pass_cost(plan, group);
-      slowest = {.forward = std::max(slowest.forward, cost.forward),
-                 .backward = std::max(slowest.backward, cost.backward)};
-      groups.push_back({.ranks = group.ranks,
-                        .position = static_cast<std::int32_t>(groups.size()),
-                        .cost = cost,
-                        .cost_row = costs_.num_rows(),
-                        .pace_row = costs_.num_rows(),
-                        .activation_bytes = activation_bytes(plan, group)});
-      costs_.add(cost);
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      PlayedGroup& group = groups[i];
+      slowest = {.forward = std::max(slowest.forward, group.cost.forward),
+                 .backward = std::max(slowest.backward, group.cost.backward)};
+      group.position = static_cast<std::int32_t>(i);
+      group.cost_row = group.pace_row = costs_.num_rows();
+      costs_.add(group.cost);
     }
     if (is_paced) {
       for (PlayedGroup& group : groups) group.pace_row = costs_.num_rows();
@@ -68,6 +80,12 @@ StepPlayer::StepPlayer(const StepPlan& plan)
     ready_.emplace_back(groups.size(), 0);
   }
   free_.resize(static_cast<std::size_t>(num_ranks_) * static_cast<std::size_t>(shape_.stages));
+}
+
+Nanoseconds StepPlayer::time() {
+  std::vector<std::int32_t> order(groups_of_slot_.size());
+  std::iota(order.begin(), order.end(), 0);
+  return play(order, [](const PipelineOperation&, const PlayedGroup&, Nanoseconds, Nanoseconds) {});
 }
 
 const PlayedGroup* StepPlayer::find_group(std::int32_t rank, std::int32_t slot) const {
@@ -103,7 +121,7 @@ std::vector<std::int64_t> StepPlayer::peak_bytes(std::span<const std::int32_t> o
       continue;
     }
     std::int64_t peak = 0;
-    for (const auto& operations : schedule_) {
+    for (const auto& operations : schedule_->stages) {
       peak = std::max(peak,
                       peak_in_flight(operations, pass_, [&](std::int32_t slot, std::int32_t chunk) {
                         return chunk_bytes(shape_, of_slot[static_cast<std::size_t>(slot)], chunk);

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "isochron/schedule/execution_order.h"
-#include "isochron/schedule/pipeline_schedule.h"
+#include "isochron/schedule/known_schedule.h"
 #include "isochron/simulate/chunk_cost.h"
 #include "isochron/step/step_plan.h"
 
@@ -28,6 +29,10 @@ class StepPlayer {
  public:
   // Throws what simulate() throws for a plan whose costs it cannot work out.
   explicit StepPlayer(const StepPlan& plan);
+  // The same from groups of which `ranks`, `cost` and `activation_bytes` are known, those of a slot
+  // by their ranks.
+  StepPlayer(const Topology& topology, const PlanOptions& options,
+             std::vector<std::vector<PlayedGroup>> slots);
 
   // Until the last rank is done; 2^62 + 1 for anything longer than 2^62. The slots of the schedule
   // run those of the plan in `order`. Calls visit(operation, group, begin_ns, end_ns) for every
@@ -35,6 +40,8 @@ class StepPlayer {
   // above 2^62 are cut as well.
   template <class Visit>
   Nanoseconds play(std::span<const std::int32_t> order, Visit visit);
+  // For slots in the order of the plan.
+  [[nodiscard]] Nanoseconds time();
 
   // The most that each rank holds on its fullest stage.
   [[nodiscard]] std::vector<std::int64_t> peak_bytes(std::span<const std::int32_t> order) const;
@@ -60,8 +67,7 @@ class StepPlayer {
   std::int32_t num_ranks_;
   Pass pass_;
   Sync sync_;
-  PipelineSchedule schedule_;
-  std::vector<PipelineOperation> operations_;  // in an order in which they can run
+  std::shared_ptr<const KnownSchedule> schedule_;
   ChunkCosts costs_;
   std::vector<std::vector<PlayedGroup>> groups_of_slot_;
   std::vector<std::vector<Time>> ready_;  // of each group of a slot
@@ -77,7 +83,7 @@ Nanoseconds StepPlayer::play(std::span<const std::int32_t> order, Visit visit) {
   // With stages, the pace of the groups says that all wait.
   const bool meets = sync_ == Sync::microbatch && shape_.stages == 1;
   Time last = 0;
-  for (PipelineOperation operation : operations_) {
+  for (PipelineOperation operation : schedule_->operations) {
     operation.slot = order[static_cast<std::size_t>(operation.slot)];
     const auto slot = static_cast<std::size_t>(operation.slot);
     const bool is_forward = operation.direction == Direction::forward;

@@ -13,8 +13,7 @@ namespace isochron {
 namespace {
 
 std::optional<DraftSlots> full_slots(const Problem& problem, const DraftSlots& slots) {
-  return FullSlots(problem, 1, [&](const DraftSlots& each) { return step_time(problem, each); })
-      .find(slots);
+  return FullSlots(problem).find(slots);
 }
 
 // Neither sequence can widen over the two ranks that idle. One after the other on all ranks they

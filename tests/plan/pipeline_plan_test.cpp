@@ -161,6 +161,34 @@ TEST(PipelinePlan, TheLongestSequenceRunsAloneOnItsRank) {
   EXPECT_EQ(plan.status, Status::optimal);
 }
 
+// Of the slots that a chunk runs one after the other it gets the one with which all end first.
+TEST(PipelinePlan, OneSequenceOfVirtualStagesHasTheBestOfItsSlots) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Random random(seed);
+    CostModel cost = simple_cost();
+    cost.microbatch_ns = static_cast<double>(random.between(0, 40));
+    Topology topology{.ranks = static_cast<std::int32_t>(random.between(1, 4)), .capacity = 100};
+    topology.pipeline.stages = static_cast<std::int32_t>(random.between(2, 3));
+    set_shape(random, topology.pipeline);
+    PipelineShape& shape = topology.pipeline;
+    if (shape.virtual_ == 1) continue;
+    shape.group += static_cast<std::int32_t>(random.below(2));
+    const Batch batch = batch_of({random.between(1, 100)});
+    const StepPlan plan = checked_plan(batch, topology, cost, {.context = "dynamic"});
+    const Problem problem(singles(batch.lengths), topology, plan.cost, plan.options);
+    Nanoseconds least = max_total_cost;
+    for (const RankRange ranks : admitted_ranges(problem)) {
+      for (std::int32_t place = 0; place < shape.group; ++place) {
+        DraftSlots slots(static_cast<std::size_t>(shape.group));
+        slots[static_cast<std::size_t>(place)] = {{.ranks = ranks, .items = {0}}};
+        equalize(problem, shape.group, slots);
+        least = std::min(least, predicted_time(problem, slots));
+      }
+    }
+    EXPECT_EQ(plan.predicted_step_ns, least) << "seed " << seed;
+  }
+}
+
 TEST(PipelinePlan, DearMicrobatchesAreFewAndFreeOnesMany) {
   const Batch batch = batch_of(std::vector<Tokens>(32, 10));
   const Topology topology{.ranks = 1, .capacity = 1000, .pipeline = {.stages = 4}};

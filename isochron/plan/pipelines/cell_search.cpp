@@ -48,7 +48,7 @@ std::vector<std::int32_t> slot_counts(const Problem& problem, const PipelineBubb
     area += static_cast<double>(problem.least_cost(size, item)) * size;
   }
   const PipelineShape& shape = problem.topology().pipeline;
-  const std::int32_t multiple = shape.virtual_ > 1 ? shape.group : 1;
+  const std::int32_t multiple = shape.group;
   const std::int32_t most = std::max(multiple, std::min(max_slots, problem.num_items()));
   std::vector<std::int32_t> counts;
   std::vector<double> times;

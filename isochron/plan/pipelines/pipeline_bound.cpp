@@ -206,7 +206,7 @@ class PipelineBound {
 
   // `at_least` is another bound.
   double equal_stages_bound(double whole, double at_least, Effort effort) const {
-    const std::int32_t step = shape_.virtual_ > 1 ? shape_.group : 1;
+    const std::int32_t step = shape_.group;
     // An empty slot helps nobody, but their number is a multiple.
     const std::int32_t most = std::max(step, (problem_.num_items() + step - 1) / step * step);
     const auto other_parts = static_cast<double>(room_.transfers());

@@ -11,7 +11,6 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <span>
 
@@ -34,10 +33,10 @@
 #include "isochron/plan/related_problems.h"
 #include "isochron/plan/slots/slot_packer.h"
 #include "isochron/plan/slots/widen_groups.h"
+#include "isochron/schedule/pipeline_schedule.h"
 #include "isochron/simulate/chunk_cost.h"
 #include "isochron/simulate/order_microbatches.h"
 #include "isochron/simulate/pipeline_time.h"
-#include "isochron/simulate/step_player.h"
 
 namespace isochron {
 
@@ -101,7 +100,7 @@ class PipelineSearch {
         bound_(bound),
         work_(work),
         trial_(plan),
-        multiple_(shape_.virtual_ > 1 ? shape_.group : 1),
+        multiple_(shape_.group),
         is_fixed_(context_mode(problem.options().context).kind == ContextMode::Kind::fixed),
         looks_worth_(looks_worth(problem, bound, work)),
         is_hasty_(looks_worth_ < 1),
@@ -130,7 +129,7 @@ class PipelineSearch {
     constexpr std::int32_t few = 16;
     if (best_excess_ > 0 || (is_tight && problem_.num_items() <= few)) {
       constexpr std::int64_t least = 4'000'000;  // some milliseconds, for a plan that is none yet
-      auto thin = find_thin_slots(problem_, trial_, std::max(least, num_operations()));
+      auto thin = find_thin_slots(problem_, std::max(least, num_operations()));
       if (thin) consider(*std::move(thin), false);
     }
     return std::move(best_);
@@ -430,17 +429,8 @@ class PipelineSearch {
         if (num_idle_slots(ordered) < multiple_) slots = std::move(ordered);
       }
     }
-    set_slots(problem_, slots, trial_);
-    StepPlayer player(trial_);
-    std::vector<std::int32_t> order(slots.size());
-    std::iota(order.begin(), order.end(), 0);
-    const Nanoseconds time = player.play(
-        order, [](const PipelineOperation&, const PlayedGroup&, Nanoseconds, Nanoseconds) {});
-    std::int64_t excess = 0;
-    if (limit > 0) {
-      const std::vector<std::int64_t> peaks = player.peak_bytes(order);
-      excess = std::max(excess, *std::max_element(peaks.begin(), peaks.end()) - limit);
-    }
+    const std::int64_t excess = excess_with(problem_, slots, trial_);
+    const Nanoseconds time = predicted_time(problem_, slots);
     return is_best(std::move(slots), time, excess);
   }
 

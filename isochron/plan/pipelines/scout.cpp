@@ -27,10 +27,6 @@ namespace isochron {
 
 namespace {
 
-std::int32_t slots_per_block(const PipelineShape& shape) {
-  return shape.virtual_ > 1 ? shape.group : 1;
-}
-
 // Of each slot, that of its slowest group.
 std::vector<Nanoseconds> slot_times(const Problem& problem, const DraftSlots& slots) {
   std::vector<Nanoseconds> times;
@@ -186,7 +182,7 @@ std::vector<Scout::SlotCount> Scout::slot_counts(std::int32_t size) const {
   const double depth = static_cast<double>(shape.stages - 1) / shape.virtual_;
   const double fixed = std::max(1.0, static_cast<double>(ground.price(price).fixed));
   const double best = std::clamp(std::sqrt(work / num_cells * depth / fixed), fewest, most);
-  const std::int32_t multiple = slots_per_block(shape);
+  const std::int32_t multiple = shape.group;
   std::set<std::int32_t> counts;
   std::vector<double> tried = {fewest, best / 1.4, best};
   // A forward pass waits for the longest slot, the more of them there are the less is beside it.
@@ -237,7 +233,7 @@ std::vector<GridRecipe> Scout::find_grids(std::int32_t size, Nanoseconds limit, 
 Nanoseconds Scout::time_of_slots(const DraftSlots& slots) const {
   const PipelineShape& shape = problem_.topology().pipeline;
   std::vector<Nanoseconds> longest = slot_times(ground_, slots);
-  const auto multiple = static_cast<std::size_t>(slots_per_block(shape));
+  const auto multiple = static_cast<std::size_t>(shape.group);
   longest.resize((slots.size() + multiple - 1) / multiple * multiple, problem_.microbatch());
   std::vector<PassCost> costs;
   for (const std::size_t slot : small_ends(longest)) {

@@ -107,7 +107,7 @@ bool ShapedSlots::has_room(std::int32_t num_slots, double time) const {
 }
 
 std::int32_t ShapedSlots::whole_blocks(double num_slots) const {
-  const std::int32_t multiple = shape_.virtual_ > 1 ? shape_.group : 1;
+  const std::int32_t multiple = shape_.group;
   return static_cast<std::int32_t>(std::ceil(num_slots / multiple)) * multiple;
 }
 

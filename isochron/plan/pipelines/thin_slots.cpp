@@ -39,13 +39,12 @@ constexpr std::size_t most_tried = 32;  // micro-batches for an item: those befo
 
 class ThinSearch {
  public:
-  ThinSearch(const Problem& problem, StepPlan& trial, std::int64_t work)
+  ThinSearch(const Problem& problem, std::int64_t work)
       : problem_(problem),
-        trial_(trial),
         shape_(problem.topology().pipeline),
         limit_(problem.options().max_activation_bytes),
         work_(work),
-        multiple_(static_cast<std::size_t>(shape_.virtual_ > 1 ? shape_.group : 1)),
+        multiple_(static_cast<std::size_t>(shape_.group)),
         num_ranks_(static_cast<std::size_t>(problem.num_ranks())),
         is_full_(problem.options().short_ != Short::empty),
         ranges_(admitted_ranges(problem)) {}
@@ -386,7 +385,7 @@ class ThinSearch {
         return a.ranks.first < b.ranks.first;
       });
     }
-    const Nanoseconds time = time_with(problem_, slots, trial_);
+    const Nanoseconds time = predicted_time(problem_, slots);
     constexpr std::size_t to_play = 50;  // operations, for what is made ready for each
     for (const auto& operations : schedule_) {
       work_ -= static_cast<std::int64_t>(operations.size() * num_ranks_ * to_play);
@@ -399,7 +398,6 @@ class ThinSearch {
   }
 
   const Problem& problem_;
-  StepPlan& trial_;
   const PipelineShape& shape_;
   std::int64_t limit_;
   std::int64_t work_;
@@ -416,9 +414,8 @@ class ThinSearch {
 
 }  // namespace
 
-std::optional<DraftSlots> find_thin_slots(const Problem& problem, StepPlan& trial,
-                                          std::int64_t work) {
-  return ThinSearch(problem, trial, work).run();
+std::optional<DraftSlots> find_thin_slots(const Problem& problem, std::int64_t work) {
+  return ThinSearch(problem, work).run();
 }
 
 }  // namespace isochron

@@ -13,8 +13,7 @@
 #include <utility>
 
 #include "isochron/plan/bounds/rise_program.h"
-#include "isochron/schedule/execution_order.h"
-#include "isochron/schedule/pipeline_schedule.h"
+#include "isochron/schedule/known_schedule.h"
 
 namespace isochron {
 
@@ -24,11 +23,10 @@ class Operations {
  public:
   Operations(const PipelineShape& shape, double forward_share, std::int32_t num_slots)
       : num_slots_(static_cast<std::size_t>(num_slots)) {
-    const PipelineSchedule schedule = pipeline_schedule(shape, num_slots, Pass::train);
-    const auto order = find_execution_order(schedule, shape, num_slots);
-    std::vector<std::size_t> last_of_stage(schedule.size(), none);
+    const auto schedule = known_schedule(shape, num_slots, Pass::train);
+    std::vector<std::size_t> last_of_stage(schedule->stages.size(), none);
     std::vector<std::size_t> last_of_slot(num_slots_, none);
-    for (const PipelineOperation& operation : *order) {
+    for (const PipelineOperation& operation : schedule->operations) {
       const auto slot = static_cast<std::size_t>(operation.slot);
       std::size_t& on_stage =
           last_of_stage[static_cast<std::size_t>(operation.chunk % shape.stages)];
