@@ -159,6 +159,25 @@ TEST(SlotHeights, APeakIsAsLongAsAskedAndKeepsTheTime) {
   EXPECT_TRUE(peak_heights(shape, Pass::train, third, 12, 1, 0.251, 1e-4).empty());
 }
 
+// With virtual stages whole blocks are as long as their longest slot, unless that is worked out.
+TEST(SlotHeights, RoughPeaksOfVirtualStagesKeepTheTimeAndDoLess) {
+  const PipelineShape shape{.stages = 4, .virtual_ = 2, .group = 4};
+  double rough_work = 0;
+  double proper_work = 0;
+  for (const double longest : {0.1, 0.14, 0.18}) {
+    for (const PeakCare care : {PeakCare::rough, PeakCare::proper}) {
+      const auto heights = peak_heights(shape, Pass::train, third, 16, 1, longest, 1e-4, care);
+      ASSERT_EQ(heights.size(), 16U);
+      EXPECT_GE(*std::max_element(heights.begin(), heights.end()), longest);
+      EXPECT_LE(time_of(shape, in_nanoseconds(heights), third), 1.05e12);
+      (care == PeakCare::rough ? rough_work : proper_work) +=
+          std::accumulate(heights.begin(), heights.end(), 0.0);
+    }
+  }
+  EXPECT_LT(rough_work, proper_work);
+  EXPECT_GT(time_of_peak(shape, Pass::train, 16), 10 * time_of_peak(shape, Pass::forward, 16));
+}
+
 // Slots that hide a long one best: rising and falling as steeply as a path that gains no more than
 // `rise` and `fall` on either side allows, in units of the longest forward and backward.
 std::vector<Nanoseconds> smooth_slots(std::size_t depth, double forward_share, double rise,
@@ -267,6 +286,7 @@ TEST(RankRoom, SlotsArePaidFor) {
 TEST(CellBuilder, BuildsCellsThatKeepTheirTime) {
   int num_found = 0;
   int num_wide = 0;
+  int num_spent = 0;
   for (std::uint64_t seed = 0; seed < num_instances(300); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
@@ -283,13 +303,16 @@ TEST(CellBuilder, BuildsCellsThatKeepTheirTime) {
     const RankRoom room(shape, Pass::train, question.cost.forward_share,
                         static_cast<double>(problem.microbatch()), 64);
     SlotHeights heights(shape, Pass::train, question.cost.forward_share);
-    CellBuilder builder(problem, problem.capacity(), room, heights);
+    const double nanoseconds = random.below(2) == 0 ? 500 : 1e12;
+    CellBuilder builder(problem, problem.capacity(), room, heights, nanoseconds);
     const double area = narrow_area(problem);
     const auto num_slots = static_cast<std::int32_t>(random.between(1, 12));
     const double asked = (1 + 3 * random.unit()) * area / problem.num_ranks() +
                          2.0 * num_slots * static_cast<double>(problem.microbatch());
     if (!builder.builds_cells(num_slots, asked)) continue;
     ++num_found;
+    num_spent += builder.is_spent() ? 1 : 0;
+    EXPECT_FALSE(builder.is_spent() && nanoseconds > 1e9);
     EXPECT_LE(builder.time(), 1.03 * asked);
     const CellDraft draft = builder.draft();
     std::set<ItemId> seen;
@@ -320,6 +343,7 @@ TEST(CellBuilder, BuildsCellsThatKeepTheirTime) {
   }
   EXPECT_GT(num_found, 50);
   EXPECT_GT(num_wide, 0);
+  EXPECT_GT(num_spent, 0);
 }
 
 }  // namespace

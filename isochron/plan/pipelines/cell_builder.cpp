@@ -25,8 +25,12 @@ constexpr double infinite = std::numeric_limits<double>::infinity();
 }  // namespace
 
 CellBuilder::CellBuilder(const Problem& problem, Tokens capacity, const RankRoom& room,
-                         SlotHeights& heights)
-    : problem_(problem), capacity_(capacity), room_(room), slot_heights_(heights) {
+                         SlotHeights& heights, double nanoseconds)
+    : problem_(problem),
+      capacity_(capacity),
+      room_(room),
+      slot_heights_(heights),
+      nanoseconds_left_(nanoseconds) {
   std::vector<double> areas;  // by item
   std::vector<std::uint64_t> keys;
   for (ItemId item = 0; item < problem.num_items(); ++item) {
@@ -140,8 +144,10 @@ const CellBuilder::Heights& CellBuilder::heights_for(double lead, double shortes
   const auto [found, is_new] = peak_heights_.try_emplace(lead > much ? -place : place);
   if (is_new) {
     const double longest = std::max(lead, free * std::pow(step, place));
+    const PeakCare care = is_spent() ? PeakCare::rough : PeakCare::proper;
+    if (care == PeakCare::proper) nanoseconds_left_ -= time_of_peak(shape, pass, num_slots);
     found->second =
-        sorted(peak_heights(shape, pass, forward_share, num_slots, 1, longest, shortest));
+        sorted(peak_heights(shape, pass, forward_share, num_slots, 1, longest, shortest, care));
   }
   first_heights_ = &found->second;
   return found->second;
@@ -153,6 +159,8 @@ std::size_t CellBuilder::find_fitting(const Table& table, std::size_t place, dou
   const auto is_too_large = [&](std::size_t other) {
     return item_of(table, other).cost > time || item_of(table, other).tokens > tokens;
   };
+  constexpr double to_look = 40;
+  nanoseconds_left_ -= to_look;
   place = next_left(place);
   while (smallest_ > place && next_left(smallest_ - 1) != smallest_ - 1) --smallest_;
   if (smallest_ <= place || is_too_large(smallest_ - 1)) return order_.size();
@@ -335,6 +343,8 @@ double CellBuilder::line_time() {
   const Pass pass = problem_.options().pass;
   const auto num_slots = static_cast<std::int32_t>(slot_costs_.size());
   if (!pipeline_ || pipeline_->num_slots() != num_slots) pipeline_.emplace(shape, num_slots, pass);
+  const double for_an_operation = shape.virtual_ == 1 && shape.shares.empty() ? 1.5 : 4;
+  nanoseconds_left_ -= for_an_operation * num_slots * shape.num_chunks();
   const double share = pass == Pass::train ? 1 : problem_.model().forward_share;
   return static_cast<double>(pipeline_->makespan(slot_costs_) - room_.transfers()) * shape.stages /
          share;

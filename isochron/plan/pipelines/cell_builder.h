@@ -19,7 +19,9 @@ class CellBuilder {
  public:
   // Ranks are taken for equally fast, and every item is a bundle. Only micro-batches of one item
   // hold more than `capacity` tokens a rank. `room` and `heights` are those of the question.
-  CellBuilder(const Problem& problem, Tokens capacity, const RankRoom& room, SlotHeights& heights);
+  // Heights are rough once all that was built takes longer than so many nanoseconds.
+  CellBuilder(const Problem& problem, Tokens capacity, const RankRoom& room, SlotHeights& heights,
+              double nanoseconds);
 
   // Builds cells with so many slots that take about `time`, as RankRoom counts it. False if some
   // item found no place, or if they take much longer because a slot has to hold something.
@@ -30,6 +32,10 @@ class CellBuilder {
   [[nodiscard]] double part_left() const {
     return std::max(0.0, area_left_ - room_left_) / std::max(1.0, area_);
   }
+
+  // Whether building has taken about as long as it should, by an estimate that depends on nothing
+  // but the question.
+  [[nodiscard]] bool is_spent() const { return nanoseconds_left_ <= 0; }
 
   // What was built last, and how long its slowest line takes.
   [[nodiscard]] double time() const { return time_; }
@@ -104,6 +110,7 @@ class CellBuilder {
   Tokens capacity_;
   const RankRoom& room_;
   SlotHeights& slot_heights_;
+  double nanoseconds_left_;
   std::vector<ItemId> order_;      // largest first
   std::vector<double> areas_;      // by place in order_, on the smallest size that holds the item
   std::vector<std::size_t> next_;  // the first place at or after it that may be left

@@ -77,12 +77,13 @@ std::vector<std::int32_t> slot_counts(const Problem& problem, const PipelineBubb
 
 std::optional<FoundCells> search_cells(const Problem& problem, const RankRoom& room,
                                        SlotHeights& heights, Tokens capacity, Nanoseconds bound,
-                                       const std::optional<CellGuess>& guess, CellCare care) {
+                                       double nanoseconds, const std::optional<CellGuess>& guess,
+                                       CellCare care) {
   const double share = problem.options().pass == Pass::train ? 1 : problem.model().forward_share;
   const double least =
       std::max(1.0, static_cast<double>(bound)) * problem.topology().pipeline.stages / share;
   const Closeness close = closeness(care, problem.options().pass);
-  CellBuilder builder(problem, capacity, room, heights);
+  CellBuilder builder(problem, capacity, room, heights, nanoseconds);
   std::optional<CellGuess> best;
   const std::vector<std::int32_t> counts =
       guess ? std::vector{guess->num_slots} : slot_counts(problem, room.bubble(), close);
@@ -90,6 +91,7 @@ std::optional<FoundCells> search_cells(const Problem& problem, const RankRoom& r
   std::int32_t too_many = max_slots + 1;
   for (const std::int32_t count : counts) {
     if (count > too_many) continue;
+    if (builder.is_spent()) break;
     double low = least;
     double high = guess ? std::max(least, guess->time) : least;
     // Becomes one of them.
@@ -122,7 +124,7 @@ std::optional<FoundCells> search_cells(const Problem& problem, const RankRoom& r
       }
     }
     num_idle = 0;
-    for (int i = 0; i < close.num_halvings && high > low * close.near; ++i) {
+    for (int i = 0; i < close.num_halvings && high > low * close.near && !builder.is_spent(); ++i) {
       static_cast<void>(is_found((low + high) / 2));
     }
   }

@@ -27,10 +27,11 @@ enum class CellCare { coarse, fine };
 // Cells of several sizes that are done early, where ranks are equally fast and every item is a
 // bundle. Only micro-batches of one item hold more than `capacity` tokens a rank; no step is
 // shorter than `bound`; `room` and `heights` are those of the question. With a guess they have that
-// number of slots. None if no cells are found.
+// number of slots. Looks no further than what it finds in about so many nanoseconds. None if no
+// cells are found.
 [[nodiscard]] std::optional<FoundCells> search_cells(const Problem& problem, const RankRoom& room,
                                                      SlotHeights& heights, Tokens capacity,
-                                                     Nanoseconds bound,
+                                                     Nanoseconds bound, double nanoseconds,
                                                      const std::optional<CellGuess>& guess = {},
                                                      CellCare care = CellCare::fine);
 

@@ -160,7 +160,7 @@ class PipelineSearch {
     const bool may_have_cells = !is_fixed_ && !is_kept_ && !are_cells_skipped;
     std::optional<RoughCells> cells;
     const auto scout_cells = [&] {
-      cells = scout.find_cells();
+      cells = scout.find_cells(time_for_cells());
       if (cells) best_rough_ = std::min(best_rough_, cells->time);
     };
     // Groups of one size are aligned. A forward pass with items too long for small groups has
@@ -219,13 +219,23 @@ class PipelineSearch {
   bool is_straight() const { return !is_paced() && shape_.virtual_ == 1; }
   bool is_trained() const { return problem_.options().pass == Pass::train; }
 
+  // Nanoseconds that a search for cells may take; few take as much. Linear programs do, and long
+  // items that no cells hold.
+  double time_for_cells() const {
+    constexpr double least = 2e6;
+    return is_hasty_ ? std::max(least, static_cast<double>(bound_) / 50)
+                     : std::numeric_limits<double>::infinity();
+  }
+
   void consider_cells(const std::optional<CellGuess>& guess) {
     // How long the slots of a forward pass are, matters more.
     const double little = is_trained() ? 0.12 : 0.08;
     const bool is_coarse = looks_worth_ < little && (is_paced() || !guess);
     const CellCare care = is_coarse ? CellCare::coarse : CellCare::fine;
-    auto cells = search_cells(problem_, room_, heights_, capacity_, bound_, guess, care);
-    if (!cells && guess) cells = search_cells(problem_, room_, heights_, capacity_, bound_);
+    auto cells =
+        search_cells(problem_, room_, heights_, capacity_, bound_, time_for_cells(), guess, care);
+    if (!cells && guess)
+      cells = search_cells(problem_, room_, heights_, capacity_, bound_, time_for_cells());
     if (!cells) return;
     Grid grid = improved_grid(problem_, std::move(cells->draft),
                               {.num_slots = cells->found.num_slots, .capacity = capacity_}, bound_,

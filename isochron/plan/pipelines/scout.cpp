@@ -114,8 +114,8 @@ std::int64_t Scout::rough_work() const {
   return work_ / (problem_.topology().pipeline.virtual_ > 1 ? 8 : is_hasty_ ? 32 : 16);
 }
 
-std::optional<RoughCells> Scout::find_cells() {
-  auto cells = search_cells(ground_, room_, heights_, capacity_, bound_);
+std::optional<RoughCells> Scout::find_cells(double nanoseconds) {
+  auto cells = search_cells(ground_, room_, heights_, capacity_, bound_, nanoseconds);
   if (!cells) return std::nullopt;
   const GridShape shape{.num_slots = cells->found.num_slots, .capacity = capacity_};
   return RoughCells{

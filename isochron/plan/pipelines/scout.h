@@ -60,8 +60,9 @@ class Scout {
   // Whether what it looks at divides into groups of this size.
   [[nodiscard]] bool can_try(std::int32_t size) const;
 
-  // None if none are found. Ranks are equally fast and every item is a bundle.
-  [[nodiscard]] std::optional<RoughCells> find_cells();
+  // None if none are found. Ranks are equally fast and every item is a bundle. Ends after about so
+  // many nanoseconds with what there is.
+  [[nodiscard]] std::optional<RoughCells> find_cells(double nanoseconds);
 
   // No grid of a size, which every item fits, is faster.
   [[nodiscard]] Nanoseconds least_time(std::int32_t size) const;

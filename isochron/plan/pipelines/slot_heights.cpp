@@ -209,7 +209,7 @@ std::vector<double> known_virtual_peak(const PipelineShape& shape, double forwar
 
 std::vector<double> peak_heights(const PipelineShape& shape, Pass pass, double forward_share,
                                  std::int32_t num_slots, double time, double longest,
-                                 double shortest) {
+                                 double shortest, PeakCare care) {
   const double depth = static_cast<double>(shape.stages - 1) / shape.virtual_;
   if (pass == Pass::forward || shape.stages == 1 || forward_share <= 0 || forward_share >= 1) {
     // Whatever is beside the longest slot, it goes down once: as many as it as there is time for.
@@ -222,7 +222,7 @@ std::vector<double> peak_heights(const PipelineShape& shape, Pass pass, double f
     }
     return heights.front() < longest ? std::vector<double>{} : heights;
   }
-  if (shape.virtual_ > 1) {
+  if (shape.virtual_ > 1 && care == PeakCare::proper) {
     auto peak =
         known_virtual_peak(shape, forward_share, num_slots, longest / time, shortest / time);
     for (double& height : peak) height *= time;
@@ -294,6 +294,13 @@ std::vector<double> peak_heights(const PipelineShape& shape, Pass pass, double f
         std::clamp(falling[i] * best.fall, shortest, std::max(shortest, longest));
   }
   return heights.of_slots(blocks, 1);
+}
+
+double time_of_peak(const PipelineShape& shape, Pass pass, std::int32_t num_slots) {
+  constexpr double of_blocks = 2e3;
+  if (shape.virtual_ == 1 || pass == Pass::forward) return of_blocks;
+  const double count = std::min(num_slots, max_peak_blocks * shape.group);
+  return of_blocks + 100 * count * count * count;
 }
 
 }  // namespace isochron

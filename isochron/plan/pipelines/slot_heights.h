@@ -32,10 +32,17 @@ class SlotHeights {
   std::map<std::int32_t, std::vector<double>> known_;
 };
 
+// With virtual stages: rough heights are those of whole blocks, proper ones take a linear program.
+enum class PeakCare { rough, proper };
+
 // The same where some slot is `longest` long, which is longer than all of those, and none shorter
 // than `shortest`. Empty if there is no time for it.
 [[nodiscard]] std::vector<double> peak_heights(const PipelineShape& shape, Pass pass,
                                                double forward_share, std::int32_t num_slots,
-                                               double time, double longest, double shortest);
+                                               double time, double longest, double shortest,
+                                               PeakCare care = PeakCare::proper);
+
+// What it takes about to find proper ones, in nanoseconds, if nobody has asked before.
+[[nodiscard]] double time_of_peak(const PipelineShape& shape, Pass pass, std::int32_t num_slots);
 
 }  // namespace isochron

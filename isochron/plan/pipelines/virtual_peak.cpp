@@ -167,8 +167,7 @@ class Peaks {
 std::vector<double> virtual_peak(const PipelineShape& shape, double forward_share,
                                  std::int32_t num_slots, double longest, double shortest) {
   // Slots far from the long one are as short as can be, before it and after it.
-  constexpr std::int32_t max_blocks = 4;
-  const std::int32_t num_far = std::max(0, num_slots / shape.group - max_blocks);
+  const std::int32_t num_far = std::max(0, num_slots / shape.group - max_peak_blocks);
   const std::int32_t num_blocks = num_slots / shape.group - num_far;
   const double time = 1 - num_far * shape.group * shortest;
   if (time <= 0) return {};

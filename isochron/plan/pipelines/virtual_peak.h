@@ -7,6 +7,9 @@
 
 namespace isochron {
 
+// Blocks of slots around the longest one that are not all as short as can be.
+constexpr std::int32_t max_peak_blocks = 4;
+
 // Lengths of the slots of a training pass, in the order in which they run, with which a pipeline of
 // equal stages with several chunks each does about as much as it can in stages * step = 1: one of
 // them is `longest`, none is longer, and none is shorter than `shortest`. Empty if there is no time
