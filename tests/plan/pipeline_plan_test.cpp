@@ -189,6 +189,49 @@ TEST(PipelinePlan, OneSequenceOfVirtualStagesHasTheBestOfItsSlots) {
   }
 }
 
+// A prompt that stays on a rank is cut into as many micro-batches there as suit its stages, however
+// many ranks have nothing to do.
+TEST(PipelinePlan, KeptPromptsAreNoSlowerOnMoreRanks) {
+  Batch batch = batch_of({906, 154, 95, 181, 1253, 747, 385, 812, 301, 910});
+  for (const std::int32_t prompt : {0, 0, 0, 0, 0, 0, 0, 0, 1, 1}) {
+    batch.groups.emplace_back(prompt);
+  }
+  batch.group_names = {"long", "short"};
+  for (const Sync sync : {Sync::step, Sync::microbatch}) {
+    const auto time = [&](std::int32_t ranks) {
+      const PlanOptions options{
+          .context = "static:1", .sync = sync, .keep_groups = KeepGroups::rank};
+      const Topology topology{.ranks = ranks, .capacity = 32'768, .pipeline = {.stages = 4}};
+      return static_cast<double>(
+          checked_plan(batch, topology, cost_7b_h100(), options).predicted_step_ns);
+    };
+    const double on_two = time(2);
+    for (const std::int32_t ranks : {3, 4, 8, 50, 100}) {
+      EXPECT_LE(time(ranks), 1.01 * on_two) << ranks << " ranks";
+    }
+  }
+}
+
+// Beside cells of four and eight ranks two are left over, which have to run something in every
+// slot: cells leave them what they have time for. Unequal stages take longer than equal ones.
+TEST(PipelinePlan, ForwardPassesOfManyRanksHaveUseForAllOfThem) {
+  for (const bool is_even : {true, false}) {
+    double mean = 0;
+    for (const std::size_t count : {400, 430, 460, 490}) {
+      Random random(count);
+      Batch batch = batch_of(std::vector<Tokens>(count));
+      for (Tokens& length : batch.lengths) length = random.between(8, 4800);
+      Topology topology{.ranks = 250, .capacity = 4096, .pipeline = {.stages = 4}};
+      if (!is_even) topology.pipeline.shares = {0.2, 0.33, 0.21, 0.26};
+      const StepPlan plan = checked_plan(batch, topology, cost_7b_h100(),
+                                         {.context = "dynamic", .pass = Pass::forward});
+      mean += static_cast<double>(plan.predicted_step_ns) /
+              static_cast<double>(plan.lower_bound_ns) / 4;
+    }
+    EXPECT_LT(mean, is_even ? 1.12 : 1.55);
+  }
+}
+
 TEST(PipelinePlan, DearMicrobatchesAreFewAndFreeOnesMany) {
   const Batch batch = batch_of(std::vector<Tokens>(32, 10));
   const Topology topology{.ranks = 1, .capacity = 1000, .pipeline = {.stages = 4}};

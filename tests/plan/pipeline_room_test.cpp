@@ -144,6 +144,20 @@ TEST(SlotHeights, AreEqualWhereNothingIsGained) {
   EXPECT_EQ(slot_heights({.stages = 4}, Pass::forward, third, 6, 1), equal);
 }
 
+// The slowest stage counts every slot, the others one.
+TEST(SlotHeights, UseTheTimeOfAForwardPassThroughUnequalStages) {
+  const PipelineShape shape{.stages = 4, .shares = {0.2, 0.33, 0.21, 0.26}};
+  const auto slots = in_nanoseconds(slot_heights(shape, Pass::forward, third, 9, 1));
+  EXPECT_NEAR(time_of(shape, slots, third, Pass::forward), third * 1e12, 1e4);
+  for (const double longest : {0.12, 0.16, 0.2, 0.24}) {
+    const auto heights = peak_heights(shape, Pass::forward, third, 9, 1, longest, 1e-4);
+    ASSERT_EQ(heights.size(), 9U) << longest;
+    EXPECT_EQ(*std::max_element(heights.begin(), heights.end()), longest);
+    EXPECT_LE(time_of(shape, in_nanoseconds(heights), third, Pass::forward), third * 1e12 + 1e4);
+    EXPECT_GE(time_of(shape, in_nanoseconds(heights), third, Pass::forward), 0.95 * third * 1e12);
+  }
+}
+
 TEST(SlotHeights, APeakIsAsLongAsAskedAndKeepsTheTime) {
   const PipelineShape shape{.stages = 4};
   for (const double longest : {0.12, 0.16, 0.2, 0.23}) {
@@ -304,7 +318,8 @@ TEST(CellBuilder, BuildsCellsThatKeepTheirTime) {
                         static_cast<double>(problem.microbatch()), 64);
     SlotHeights heights(shape, Pass::train, question.cost.forward_share);
     const double nanoseconds = random.below(2) == 0 ? 500 : 1e12;
-    CellBuilder builder(problem, problem.capacity(), room, heights, nanoseconds);
+    const RestRanks rest = random.below(2) == 0 ? RestRanks::idle : RestRanks::cells;
+    CellBuilder builder(problem, problem.capacity(), room, heights, rest, nanoseconds);
     const double area = narrow_area(problem);
     const auto num_slots = static_cast<std::int32_t>(random.between(1, 12));
     const double asked = (1 + 3 * random.unit()) * area / problem.num_ranks() +

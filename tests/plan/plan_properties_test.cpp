@@ -280,6 +280,26 @@ TEST(PlanProperties, LessChoiceIsSeldomFaster) {
 
 // Of many sequences as well, where one size suits nearly all of them: dear micro-batches, and a
 // network that is slow beyond 8 ranks.
+// Ranks that have nothing to do wait, and hold nobody up but for the placeholders they may need.
+TEST(PlanProperties, MoreRanksAreNeverSlower) {
+  Comparison comparison;
+  for (std::uint64_t seed = 0; seed < num_asked(600); ++seed) {
+    StepQuestion question = random_step_question(seed);
+    if (question.options.short_ != Short::empty) continue;
+    const StepPlan few = answer(question);
+    Topology& topology = question.topology;
+    if (!topology.rank_speed.empty()) {
+      topology.rank_speed.resize(2 * topology.rank_speed.size(), 1);
+    }
+    topology.ranks *= 2;
+    const StepPlan many = answer(question);
+    if (!has_plan(few)) continue;
+    EXPECT_TRUE(has_plan(many)) << "seed " << seed << ": " << question;
+    comparison.add(seed, many, few);
+  }
+  comparison.expect(200, 0, 1, 1);
+}
+
 TEST(PlanProperties, DynamicSizesAreNeverSlowerThanTheOneThatSuitsThem) {
   CostModel cost;
   cost.quadratic_ns = 5;

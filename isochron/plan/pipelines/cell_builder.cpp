@@ -25,11 +25,12 @@ constexpr double infinite = std::numeric_limits<double>::infinity();
 }  // namespace
 
 CellBuilder::CellBuilder(const Problem& problem, Tokens capacity, const RankRoom& room,
-                         SlotHeights& heights, double nanoseconds)
+                         SlotHeights& heights, RestRanks rest, double nanoseconds)
     : problem_(problem),
       capacity_(capacity),
       room_(room),
       slot_heights_(heights),
+      rest_(rest),
       nanoseconds_left_(nanoseconds) {
   std::vector<double> areas;  // by item
   std::vector<std::uint64_t> keys;
@@ -232,8 +233,9 @@ void CellBuilder::add_cell(const Table& table, std::int64_t first, const Heights
   // What is needed for all slots that are still to come, in cells as narrow as can be.
   const auto num_open = static_cast<std::int64_t>(num_slots) - (closed < num_slots ? 1 : 0);
   const std::int64_t num_left = problem_.num_ranks() - first - table.size;
-  std::int64_t num_more = num_items_left_ - (num_open + static_cast<std::int64_t>(num_slots) *
-                                                            (num_left / narrowest_size(first)));
+  std::int64_t num_more =
+      num_items_left_ - (num_open + static_cast<std::int64_t>(num_slots) *
+                                        num_cells(num_left, narrowest_size(first)));
   std::size_t place = 0;  // all larger ones are taken, or too large for the slots that follow
   for (const std::size_t slot : heights.tallest_first) {
     if (slot == closed) continue;
@@ -315,12 +317,27 @@ void CellBuilder::add_cells_beside(const Table& wide, std::int64_t first, const 
   }
 }
 
+// So many cells of a size have place on as many ranks, with those of smaller sizes on the rest.
+std::int64_t CellBuilder::num_cells(std::int64_t num_ranks, std::int32_t size) const {
+  std::int64_t count = num_ranks / size;
+  std::int64_t rest = num_ranks % size;
+  if (rest_ == RestRanks::idle) return count;
+  const auto sizes = problem_.sizes();
+  for (auto smaller = std::lower_bound(sizes.begin(), sizes.end(), size);
+       rest > 0 && smaller != sizes.begin();) {
+    --smaller;
+    count += rest / *smaller;
+    rest %= *smaller;
+  }
+  return count;
+}
+
 // Cells so narrow that there is something for every slot of as many as there is place for.
 std::int32_t CellBuilder::narrowest_size(std::int64_t first) const {
   const std::int64_t num_left = problem_.num_ranks() - first;
   const auto num_slots = static_cast<std::int64_t>(slot_costs_.size());
   for (const std::int32_t size : problem_.sizes()) {
-    if (num_slots * (num_left / size) <= num_items_left_) return size;
+    if (num_slots * num_cells(num_left, size) <= num_items_left_) return size;
   }
   return problem_.sizes().back();
 }

@@ -14,6 +14,10 @@
 
 namespace isochron {
 
+// Ranks beside as many of the narrowest cells as there is place for: none are counted on for them,
+// or they are smaller cells, with something in every slot too.
+enum class RestRanks { idle, cells };
+
 // Builds cells for one time after the other.
 class CellBuilder {
  public:
@@ -21,7 +25,7 @@ class CellBuilder {
   // hold more than `capacity` tokens a rank. `room` and `heights` are those of the question.
   // Heights are rough once all that was built takes longer than so many nanoseconds.
   CellBuilder(const Problem& problem, Tokens capacity, const RankRoom& room, SlotHeights& heights,
-              double nanoseconds);
+              RestRanks rest, double nanoseconds);
 
   // Builds cells with so many slots that take about `time`, as RankRoom counts it. False if some
   // item found no place, or if they take much longer because a slot has to hold something.
@@ -98,6 +102,7 @@ class CellBuilder {
                                           const Heights& heights, std::size_t lead, double time);
   void add_cells_beside(const Table& wide, std::int64_t first, const Heights& heights,
                         std::size_t closed, double time);
+  [[nodiscard]] std::int64_t num_cells(std::int64_t num_ranks, std::int32_t size) const;
   [[nodiscard]] std::int32_t narrowest_size(std::int64_t first) const;
   void count_slot(const Table& table, std::size_t slot, double cost);
   [[nodiscard]] double line_time();
@@ -110,6 +115,7 @@ class CellBuilder {
   Tokens capacity_;
   const RankRoom& room_;
   SlotHeights& slot_heights_;
+  RestRanks rest_;
   double nanoseconds_left_;
   std::vector<ItemId> order_;      // largest first
   std::vector<double> areas_;      // by place in order_, on the smallest size that holds the item

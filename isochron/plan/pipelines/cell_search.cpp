@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "isochron/plan/pipelines/cell_builder.h"
 #include "isochron/plan/pipelines/rank_room.h"
 
 namespace isochron {
@@ -76,14 +75,14 @@ std::vector<std::int32_t> slot_counts(const Problem& problem, const PipelineBubb
 }  // namespace
 
 std::optional<FoundCells> search_cells(const Problem& problem, const RankRoom& room,
-                                       SlotHeights& heights, Tokens capacity, Nanoseconds bound,
-                                       double nanoseconds, const std::optional<CellGuess>& guess,
-                                       CellCare care) {
+                                       SlotHeights& heights, const CellQuestion& question) {
   const double share = problem.options().pass == Pass::train ? 1 : problem.model().forward_share;
-  const double least =
-      std::max(1.0, static_cast<double>(bound)) * problem.topology().pipeline.stages / share;
-  const Closeness close = closeness(care, problem.options().pass);
-  CellBuilder builder(problem, capacity, room, heights, nanoseconds);
+  const double least = std::max(1.0, static_cast<double>(question.bound)) *
+                       problem.topology().pipeline.stages / share;
+  const Closeness close = closeness(question.care, problem.options().pass);
+  CellBuilder builder(problem, question.capacity, room, heights, question.rest,
+                      question.nanoseconds);
+  const std::optional<CellGuess>& guess = question.guess;
   std::optional<CellGuess> best;
   const std::vector<std::int32_t> counts =
       guess ? std::vector{guess->num_slots} : slot_counts(problem, room.bubble(), close);

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 
+#include "isochron/plan/pipelines/cell_builder.h"
 #include "isochron/plan/pipelines/cell_draft.h"
 #include "isochron/plan/pipelines/rank_room.h"
 #include "isochron/plan/pipelines/slot_heights.h"
@@ -24,15 +26,20 @@ struct FoundCells {
 // Coarse: of fewer numbers of slots, and their times less closely.
 enum class CellCare { coarse, fine };
 
+struct CellQuestion {
+  Tokens capacity = 0;    // of a rank; only micro-batches of one item hold more
+  Nanoseconds bound = 0;  // no step is shorter
+  // It looks no further than what it finds in about so many.
+  double nanoseconds = std::numeric_limits<double>::infinity();
+  std::optional<CellGuess> guess = {};  // cells have that number of slots
+  CellCare care = CellCare::fine;
+  RestRanks rest = RestRanks::idle;
+};
+
 // Cells of several sizes that are done early, where ranks are equally fast and every item is a
-// bundle. Only micro-batches of one item hold more than `capacity` tokens a rank; no step is
-// shorter than `bound`; `room` and `heights` are those of the question. With a guess they have that
-// number of slots. Looks no further than what it finds in about so many nanoseconds. None if no
-// cells are found.
+// bundle. `room` and `heights` are those of the problem. None if no cells are found.
 [[nodiscard]] std::optional<FoundCells> search_cells(const Problem& problem, const RankRoom& room,
-                                                     SlotHeights& heights, Tokens capacity,
-                                                     Nanoseconds bound, double nanoseconds,
-                                                     const std::optional<CellGuess>& guess = {},
-                                                     CellCare care = CellCare::fine);
+                                                     SlotHeights& heights,
+                                                     const CellQuestion& question);
 
 }  // namespace isochron

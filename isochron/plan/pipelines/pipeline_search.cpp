@@ -231,16 +231,31 @@ class PipelineSearch {
     // How long the slots of a forward pass are, matters more.
     const double little = is_trained() ? 0.12 : 0.08;
     const bool is_coarse = looks_worth_ < little && (is_paced() || !guess);
-    const CellCare care = is_coarse ? CellCare::coarse : CellCare::fine;
-    auto cells =
-        search_cells(problem_, room_, heights_, capacity_, bound_, time_for_cells(), guess, care);
-    if (!cells && guess)
-      cells = search_cells(problem_, room_, heights_, capacity_, bound_, time_for_cells());
-    if (!cells) return;
-    Grid grid = improved_grid(problem_, std::move(cells->draft),
-                              {.num_slots = cells->found.num_slots, .capacity = capacity_}, bound_,
-                              is_coarse && !is_trained() ? num_operations() / 2 : num_operations());
-    consider(std::move(grid));
+    CellQuestion question{.capacity = capacity_,
+                          .bound = bound_,
+                          .nanoseconds = time_for_cells(),
+                          .guess = guess,
+                          .care = is_coarse ? CellCare::coarse : CellCare::fine};
+    const auto is_spoiled = [&] {
+      auto cells = search_cells(problem_, room_, heights_, question);
+      if (!cells && guess) {
+        question.guess.reset();
+        question.care = CellCare::fine;
+        cells = search_cells(problem_, room_, heights_, question);
+      }
+      if (!cells) return false;
+      Grid grid =
+          improved_grid(problem_, std::move(cells->draft),
+                        {.num_slots = cells->found.num_slots, .capacity = capacity_}, bound_,
+                        is_coarse && !is_trained() ? num_operations() / 2 : num_operations());
+      const Nanoseconds planned = grid.time;
+      consider(std::move(grid));
+      return best_time() > planned + planned / 10;
+    };
+    // Ranks that idle have to take items from others, for which they may have no time.
+    if (!is_spoiled() || !problem_.is_aligned()) return;
+    question.rest = RestRanks::cells;
+    static_cast<void>(is_spoiled());
   }
 
   // Grids of static sizes, of each the fastest, roughly.

@@ -115,7 +115,8 @@ std::int64_t Scout::rough_work() const {
 }
 
 std::optional<RoughCells> Scout::find_cells(double nanoseconds) {
-  auto cells = search_cells(ground_, room_, heights_, capacity_, bound_, nanoseconds);
+  auto cells = search_cells(ground_, room_, heights_,
+                            {.capacity = capacity_, .bound = bound_, .nanoseconds = nanoseconds});
   if (!cells) return std::nullopt;
   const GridShape shape{.num_slots = cells->found.num_slots, .capacity = capacity_};
   return RoughCells{
@@ -165,23 +166,32 @@ std::vector<Scout::SlotCount> Scout::slot_counts(std::int32_t size) const {
   const PipelineShape& shape = problem_.topology().pipeline;
   const std::int32_t num_cells = ground.num_ranks() / size;
   const PriceId price = ground.cheapest_price(size);
-  double work = 0;
+  double sum = 0;
   double tokens = 0;
+  // What some cell has at least: a bundle of several items is one cell's alone.
+  double work = 0;
+  std::int32_t kept = 1;
   for (BundleId bundle = 0; bundle < ground.num_bundles(); ++bundle) {
-    work += static_cast<double>(ground.cost(price, bundle));
+    const auto cost = static_cast<double>(ground.cost(price, bundle));
+    const auto num_items = static_cast<std::int32_t>(ground.items_of(bundle).size());
+    sum += cost;
+    if (num_items == 1) continue;
+    work = std::max(work, cost);
+    kept = std::max(kept, num_items);
   }
+  work = std::max(work, sum / num_cells);
   for (ItemId item = 0; item < ground.num_items(); ++item) {
     tokens += static_cast<double>(std::min(ground.tokens(size, item), ground.capacity() * size));
   }
   const double room = static_cast<double>(capacity_) * ground.num_ranks();
   // More slots than some cell has items would be idle.
-  const std::int32_t enough = (ground.num_items() + num_cells - 1) / num_cells;
-  const std::int32_t filled = ground.num_items() / num_cells;
+  const std::int32_t enough = std::max(kept, (ground.num_items() + num_cells - 1) / num_cells);
+  const std::int32_t filled = std::max(kept > 1 ? kept : 0, ground.num_items() / num_cells);
   const double fewest = std::clamp<double>(std::ceil(tokens / room), 1, enough);
   const double most = std::max<double>(fewest, filled);
   const double depth = static_cast<double>(shape.stages - 1) / shape.virtual_;
   const double fixed = std::max(1.0, static_cast<double>(ground.price(price).fixed));
-  const double best = std::clamp(std::sqrt(work / num_cells * depth / fixed), fewest, most);
+  const double best = std::clamp(std::sqrt(work * depth / fixed), fewest, most);
   const std::int32_t multiple = shape.group;
   std::set<std::int32_t> counts;
   std::vector<double> tried = {fewest, best / 1.4, best};
@@ -197,13 +207,12 @@ std::vector<Scout::SlotCount> Scout::slot_counts(std::int32_t size) const {
   if (enough > filled && enough <= few) {
     counts.insert((enough + multiple - 1) / multiple * multiple);
   }
-  // Some cell has at least the mean.
   std::vector<SlotCount> likely_first;
   for (const std::int32_t count : counts) {
     Nanoseconds least = 0;
     if (!ground.has_speeds() && shape.shares.empty()) {
       const double slots = count * static_cast<double>(ground.microbatch());
-      const double time = (work / num_cells + slots) * (1 + room_.bubble().share(count));
+      const double time = (work + slots) * (1 + room_.bubble().share(count));
       least = pass_time(ground, static_cast<Nanoseconds>(time)) / shape.stages;
     }
     likely_first.push_back({.least_time = least, .num_slots = count});

@@ -132,9 +132,24 @@ struct Ramp {
   std::size_t num_back = 1;
 };
 
+// What the slowest stage takes of a slot, in parts of an equal stage.
+double unevenness(const PipelineShape& shape) {
+  if (shape.shares.empty()) return 1;
+  std::vector<double> parts(static_cast<std::size_t>(shape.stages), 0);
+  for (std::size_t chunk = 0; chunk < shape.shares.size(); ++chunk) {
+    parts[chunk % parts.size()] += shape.shares[chunk];
+  }
+  return shape.stages * *std::max_element(parts.begin(), parts.end());
+}
+
+// How many slots a path counts that goes down once, beside those of the slowest stage.
+double depth_of(const PipelineShape& shape) {
+  return (shape.stages - unevenness(shape)) / shape.virtual_;
+}
+
 std::vector<double> equal_heights(const PipelineShape& shape, std::int32_t num_slots, double time) {
-  const double depth = static_cast<double>(shape.stages - 1) / shape.virtual_;
-  return std::vector<double>(static_cast<std::size_t>(num_slots), time / (num_slots + depth));
+  const double counted = unevenness(shape) * num_slots + depth_of(shape);
+  return std::vector<double>(static_cast<std::size_t>(num_slots), time / counted);
 }
 
 }  // namespace
@@ -210,11 +225,11 @@ std::vector<double> known_virtual_peak(const PipelineShape& shape, double forwar
 std::vector<double> peak_heights(const PipelineShape& shape, Pass pass, double forward_share,
                                  std::int32_t num_slots, double time, double longest,
                                  double shortest, PeakCare care) {
-  const double depth = static_cast<double>(shape.stages - 1) / shape.virtual_;
+  const double uneven = unevenness(shape);
   if (pass == Pass::forward || shape.stages == 1 || forward_share <= 0 || forward_share >= 1) {
     // Whatever is beside the longest slot, it goes down once: as many as it as there is time for.
     std::vector<double> heights(static_cast<std::size_t>(num_slots), shortest);
-    double left = time - depth * longest - shortest * num_slots;
+    double left = (time - depth_of(shape) * longest) / uneven - shortest * num_slots;
     for (double& height : heights) {
       const double more = std::clamp(left, 0.0, longest - shortest);
       height += more;

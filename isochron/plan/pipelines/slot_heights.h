@@ -9,10 +9,9 @@
 
 namespace isochron {
 
-// How long the slots of a pipeline of equal stages may be, in the order in which they run, so that
-// it does as much as it can in a step of stages * step / (share of the pass) = time: short ones at
-// both ends fill and drain it sooner than equal ones do. `num_slots` is a multiple of
-// pipeline.group.
+// How long the slots of a pipeline may be, in the order in which they run, so that it does about as
+// much as it can in a step of stages * step / (share of the pass) = time: short ones at both ends
+// fill and drain it sooner than equal ones do. `num_slots` is a multiple of pipeline.group.
 [[nodiscard]] std::vector<double> slot_heights(const PipelineShape& shape, Pass pass,
                                                double forward_share, std::int32_t num_slots,
                                                double time);
