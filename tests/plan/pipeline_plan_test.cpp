@@ -232,6 +232,25 @@ TEST(PipelinePlan, ForwardPassesOfManyRanksHaveUseForAllOfThem) {
   }
 }
 
+// Stages of 1F1B wait for a transfer in every slot.
+TEST(PipelinePlan, SlowTransfersMakeFewerSlots) {
+  Batch batch = batch_of(long_tailed_lengths(1024, 3));
+  for (Tokens& length : batch.lengths) length = std::min<Tokens>(length, 8192);
+  const auto plan = [&](Nanoseconds transfer_ns) {
+    const Topology topology{
+        .ranks = 8, .capacity = 32'768, .pipeline = {.stages = 8, .transfer_ns = transfer_ns}};
+    return checked_plan(batch, topology, cost_7b_h100(), {.context = "static:2"});
+  };
+  const StepPlan fast = plan(1);
+  const StepPlan slow = plan(5'000'000);
+  EXPECT_LT(4 * slow.microbatches.size(), 3 * fast.microbatches.size());
+  // What the slots of the other take with such transfers.
+  StepPlan other = fast;
+  other.topology = slow.topology;
+  set_prediction(other);
+  EXPECT_LT(slow.predicted_step_ns, other.predicted_step_ns - other.predicted_step_ns / 20);
+}
+
 TEST(PipelinePlan, DearMicrobatchesAreFewAndFreeOnesMany) {
   const Batch batch = batch_of(std::vector<Tokens>(32, 10));
   const Topology topology{.ranks = 1, .capacity = 1000, .pipeline = {.stages = 4}};

@@ -54,7 +54,8 @@ std::vector<std::int32_t> slot_counts(const Problem& problem, const PipelineBubb
   for (std::int32_t count = multiple; count <= most;
        count += std::max(multiple, count / close.count_part / multiple * multiple)) {
     counts.push_back(count);
-    const double fixed = static_cast<double>(count) * static_cast<double>(problem.microbatch());
+    const double fixed =
+        count * (static_cast<double>(problem.microbatch()) + wait_for_transfers(problem));
     times.push_back((area / problem.num_ranks() + fixed) * (1 + bubble.share(count)));
   }
   const double limit = *std::min_element(times.begin(), times.end()) * close.about;

@@ -122,6 +122,12 @@ double time_in_room(const Problem& problem, const RankRoom& room, Nanoseconds st
   return static_cast<double>(step - room.transfers()) * problem.topology().pipeline.stages / share;
 }
 
+double wait_for_transfers(const Problem& problem) {
+  const PipelineShape& shape = problem.topology().pipeline;
+  if (problem.options().pass == Pass::forward) return 0;
+  return static_cast<double>(shape.transfer_ns) * shape.stages;
+}
+
 RankRoom rank_room_of(const Problem& problem) {
   const PipelineShape& shape = problem.topology().pipeline;
   constexpr std::int32_t max_known = 512;

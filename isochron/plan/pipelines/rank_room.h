@@ -55,6 +55,10 @@ class RankRoom {
 // The time of a step of that question, as a RankRoom counts it.
 [[nodiscard]] double time_in_room(const Problem& problem, const RankRoom& room, Nanoseconds step);
 
+// What another slot makes stages wait for transfers about, counted likewise. Forwards follow each
+// other; in training the last two stages wait for each other's slots, of which two are in flight.
+[[nodiscard]] double wait_for_transfers(const Problem& problem);
+
 // For the pipelines of a question and every number of slots that may be worth it.
 [[nodiscard]] RankRoom rank_room_of(const Problem& problem);
 

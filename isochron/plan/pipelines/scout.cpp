@@ -170,7 +170,7 @@ std::vector<Scout::SlotCount> Scout::slot_counts(std::int32_t size) const {
   double tokens = 0;
   // What some cell has at least: a bundle of several items is one cell's alone.
   double work = 0;
-  std::int32_t kept = 1;
+  std::int32_t kept = 0;
   for (BundleId bundle = 0; bundle < ground.num_bundles(); ++bundle) {
     const auto cost = static_cast<double>(ground.cost(price, bundle));
     const auto num_items = static_cast<std::int32_t>(ground.items_of(bundle).size());
@@ -186,11 +186,12 @@ std::vector<Scout::SlotCount> Scout::slot_counts(std::int32_t size) const {
   const double room = static_cast<double>(capacity_) * ground.num_ranks();
   // More slots than some cell has items would be idle.
   const std::int32_t enough = std::max(kept, (ground.num_items() + num_cells - 1) / num_cells);
-  const std::int32_t filled = std::max(kept > 1 ? kept : 0, ground.num_items() / num_cells);
+  const std::int32_t filled = std::max(kept, ground.num_items() / num_cells);
   const double fewest = std::clamp<double>(std::ceil(tokens / room), 1, enough);
   const double most = std::max<double>(fewest, filled);
   const double depth = static_cast<double>(shape.stages - 1) / shape.virtual_;
-  const double fixed = std::max(1.0, static_cast<double>(ground.price(price).fixed));
+  const double fixed =
+      std::max(1.0, static_cast<double>(ground.price(price).fixed) + wait_for_transfers(ground));
   const double best = std::clamp(std::sqrt(work * depth / fixed), fewest, most);
   const std::int32_t multiple = shape.group;
   std::set<std::int32_t> counts;

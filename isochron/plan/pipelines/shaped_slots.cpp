@@ -120,7 +120,8 @@ std::vector<std::int32_t> ShapedSlots::slot_counts() const {
   std::int32_t likely = fewest;
   double least = std::numeric_limits<double>::infinity();
   for (std::int32_t count = fewest; count <= max_slots; count = whole_blocks(count + 1)) {
-    const double fixed = static_cast<double>(count) * static_cast<double>(problem_.microbatch());
+    const double fixed =
+        count * (static_cast<double>(problem_.microbatch()) + wait_for_transfers(problem_));
     const double time = (work + fixed) * (1 + room_.bubble().share(count));
     if (time >= least) continue;
     least = time;
