@@ -64,6 +64,35 @@ def random_question(seed, sources, cost):
     return name, question
 
 
+def wider_questions(question):
+    """Questions that every plan of this one answers, or a part of it, by what is different."""
+    options, ranks = question["options"], question["ranks"]
+    if "short" in options:  # what is dropped, or fills the ranks, depends on all of them
+        return
+
+    def other(**changes):
+        return {**question, "options": {**options, **changes}}
+
+    twice = {**question, "ranks": 2 * ranks}
+    if "rank_speed" in question:
+        twice["rank_speed"] = question["rank_speed"] + ranks * [1]
+    yield "twice the ranks", twice
+    yield "twice the capacity", {**question, "capacity": 2 * question["capacity"]}
+    count = len(question["lengths"]) * 9 // 10
+    if count > 0:
+        fewer = {key: question[key][:count] for key in ("lengths", "groups") if key in question}
+        yield "nine tenths of the sequences", {**question, **fewer}
+    if options["keep_groups"] != "none":
+        yield "prompts may part", other(keep_groups="none")
+    if options.get("max_sequences"):
+        yield "more sequences a micro-batch", other(max_sequences=0)
+    if options["context"].startswith("static") and "max_context_size" not in options:
+        if int(options["context"].removeprefix("static:")) in (1, 2, 4, 8, 16):
+            yield "dynamic, not static", other(context="dynamic")
+    if options["context"] == "dynamic":
+        yield "any size, not aligned", other(context="dynamic:any")
+
+
 def asked_in_words(name, question):
     """All that is not the default."""
     words = [f"{len(question['lengths'])} {name}"]
