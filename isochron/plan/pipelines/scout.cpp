@@ -146,12 +146,12 @@ Nanoseconds Scout::likely_time(std::int32_t size) const {
   for (ItemId item = 0; item < ground.num_items(); ++item) {
     costs.push_back(ground.item_cost(price, item));
   }
-  const double num_cells = ground.num_ranks() / size;
+  const std::int32_t num_cells = ground.num_ranks() / size;
   const double work = std::accumulate(costs.begin(), costs.end(), 0.0) / num_cells;
   const double depth = static_cast<double>(shape.stages - 1) / shape.virtual_;
   const double fixed = std::max(1.0, static_cast<double>(ground.price(price).fixed));
   const double even = std::sqrt(work * fixed / depth);
-  const auto num_long = std::min(static_cast<std::ptrdiff_t>(num_cells), std::ssize(costs));
+  const auto num_long = std::min<std::ptrdiff_t>(num_cells, std::ssize(costs));
   std::nth_element(costs.begin(), costs.begin() + num_long - 1, costs.end(), std::greater<>());
   double wait = 0;
   for (std::ptrdiff_t i = 0; i < num_long; ++i) {

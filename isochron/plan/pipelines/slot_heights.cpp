@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <tuple>
 
@@ -22,8 +21,6 @@
 namespace isochron {
 
 namespace {
-
-constexpr double infinite = std::numeric_limits<double>::infinity();
 
 class Heights {
  public:

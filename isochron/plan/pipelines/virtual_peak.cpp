@@ -176,7 +176,8 @@ std::vector<double> virtual_peak(const PipelineShape& shape, double forward_shar
   std::vector<double> best;
   double most = 0;
   for (const std::int32_t block : std::set{num_blocks / 2, std::max(0, num_blocks / 2 - 1)}) {
-    std::vector<double> lengths = peaks.at(static_cast<std::size_t>(block * shape.group + place));
+    const std::int32_t slot = block * shape.group + place;
+    std::vector<double> lengths = peaks.at(static_cast<std::size_t>(slot));
     const double work = std::accumulate(lengths.begin(), lengths.end(), 0.0);
     if (work <= most) continue;
     most = work;
