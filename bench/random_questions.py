@@ -86,9 +86,8 @@ def wider_questions(question):
         yield "prompts may part", other(keep_groups="none")
     if options.get("max_sequences"):
         yield "more sequences a micro-batch", other(max_sequences=0)
-    if options["context"].startswith("static") and "max_context_size" not in options:
-        if int(options["context"].removeprefix("static:")) in (1, 2, 4, 8, 16):
-            yield "dynamic, not static", other(context="dynamic")
+    if options["context"].startswith("static"):
+        yield "dynamic, not static", other(context="dynamic")
     if options["context"] == "dynamic":
         yield "any size, not aligned", other(context="dynamic:any")
 
