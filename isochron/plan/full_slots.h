@@ -32,8 +32,7 @@ class FullSlots {
 
   // The same, unless they end after `near` and items that are dealt anew, whatever the slots, end
   // earlier: then those.
-  [[nodiscard]] std::optional<DraftSlots> find_faster(
-      const DraftSlots& slots, Nanoseconds near = std::numeric_limits<Nanoseconds>::max());
+  [[nodiscard]] std::optional<DraftSlots> find_faster(const DraftSlots& slots, Nanoseconds near);
 
  private:
   // Whether they are the best so far.

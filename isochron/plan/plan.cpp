@@ -154,7 +154,7 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
         plan.options.balance && is_searched ? found() : FoundSlots{.slots = deal_in_order(problem)};
     if (is_full && has_placeholder(slots)) {
       note_short();
-      auto full = FullSlots(problem).find_faster(slots);
+      auto full = FullSlots(problem).find(slots);
       if (!full) return false;
       slots = *std::move(full);
     }

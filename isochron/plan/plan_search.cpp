@@ -257,7 +257,7 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Answer an
 // The slots, or others that are full already if those are not and take longer once they are.
 DraftSlots or_full(const Problem& problem, DraftSlots slots, const DraftSlots& others) {
   if (others.empty() || has_placeholder(others) || !has_placeholder(slots)) return slots;
-  const auto full = FullSlots(problem).find_faster(slots);
+  const auto full = FullSlots(problem).find(slots);
   if (!full) return others;
   return predicted_time(problem, *full) < predicted_time(problem, others) ? *full : others;
 }
@@ -364,7 +364,7 @@ DraftSlots search_full(const StepPlan& plan, const Problem& problem, Answer answ
   DraftSlots slots = search(plan, problem, answer, effort, bound);
   if (plan.topology.pipeline.stages == 1) bound = std::max(bound, left_over_bound(problem));
   if (!must_be_full(plan.options)) return slots;
-  auto full = FullSlots(problem).find_faster(slots);
+  auto full = FullSlots(problem).find(slots);
   return full ? *std::move(full) : slots;
 }
 

@@ -236,26 +236,29 @@ class PipelineSearch {
                           .nanoseconds = time_for_cells(),
                           .guess = guess,
                           .care = is_coarse ? CellCare::coarse : CellCare::fine};
-    const auto is_spoiled = [&] {
-      auto cells = search_cells(problem_, room_, heights_, question);
-      if (!cells && guess) {
-        question.guess.reset();
-        question.care = CellCare::fine;
-        cells = search_cells(problem_, room_, heights_, question);
-      }
-      if (!cells) return false;
-      Grid grid =
-          improved_grid(problem_, std::move(cells->draft),
-                        {.num_slots = cells->found.num_slots, .capacity = capacity_}, bound_,
-                        is_coarse && !is_trained() ? num_operations() / 2 : num_operations());
-      const Nanoseconds planned = grid.time;
-      consider(std::move(grid));
-      return best_time() > planned + planned / 10;
-    };
-    // Ranks that idle have to take items from others, for which they may have no time.
-    if (!is_spoiled() || !problem_.is_aligned()) return;
+    const std::int64_t work = is_coarse && !is_trained() ? num_operations() / 2 : num_operations();
+    const bool is_late = is_later_than_cells(question, work);
+    if (!is_late || !problem_.is_aligned()) return;
     question.rest = RestRanks::cells;
-    static_cast<void>(is_spoiled());
+    static_cast<void>(is_later_than_cells(question, work));
+  }
+
+  // Considers the best cells for the question, or without its guess if there are none. Whether the
+  // best plan ends much later than they do: ranks that idle beside them have to take items from
+  // others, for which they may have no time.
+  bool is_later_than_cells(CellQuestion& question, std::int64_t work) {
+    auto cells = search_cells(problem_, room_, heights_, question);
+    if (!cells && question.guess) {
+      question.guess.reset();
+      question.care = CellCare::fine;
+      cells = search_cells(problem_, room_, heights_, question);
+    }
+    if (!cells) return false;
+    const GridShape shape{.num_slots = cells->found.num_slots, .capacity = capacity_};
+    Grid grid = improved_grid(problem_, std::move(cells->draft), shape, bound_, work);
+    const Nanoseconds planned = grid.time;
+    consider(std::move(grid));
+    return best_time() > planned + planned / 10;
   }
 
   // Grids of static sizes, of each the fastest, roughly.

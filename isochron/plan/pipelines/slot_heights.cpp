@@ -222,11 +222,10 @@ std::vector<double> known_virtual_peak(const PipelineShape& shape, double forwar
 std::vector<double> peak_heights(const PipelineShape& shape, Pass pass, double forward_share,
                                  std::int32_t num_slots, double time, double longest,
                                  double shortest, PeakCare care) {
-  const double uneven = unevenness(shape);
   if (pass == Pass::forward || shape.stages == 1 || forward_share <= 0 || forward_share >= 1) {
     // Whatever is beside the longest slot, it goes down once: as many as it as there is time for.
     std::vector<double> heights(static_cast<std::size_t>(num_slots), shortest);
-    double left = (time - depth_of(shape) * longest) / uneven - shortest * num_slots;
+    double left = (time - depth_of(shape) * longest) / unevenness(shape) - shortest * num_slots;
     for (double& height : heights) {
       const double more = std::clamp(left, 0.0, longest - shortest);
       height += more;

@@ -35,7 +35,7 @@ class SlotHeights {
 enum class PeakCare { rough, proper };
 
 // The same where some slot is `longest` long, which is longer than all of those, and none shorter
-// than `shortest`. Empty if there is no time for it.
+// than `shortest`; in training as if stages were equal. Empty if there is no time for it.
 [[nodiscard]] std::vector<double> peak_heights(const PipelineShape& shape, Pass pass,
                                                double forward_share, std::int32_t num_slots,
                                                double time, double longest, double shortest,
