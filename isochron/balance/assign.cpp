@@ -92,6 +92,22 @@ BinOf karmarkar_karp_bins(const Units& units, std::int32_t num_bins, PartSizes s
   return bin_of;
 }
 
+// Whether the bins together are too few, or too many, for all units.
+bool is_excluded(const Units& units, std::int64_t num_bins, const Limits& limits) {
+  const auto count = static_cast<std::int64_t>(units.count());
+  const auto exceeds = [&](std::int64_t sum, std::int64_t of_a_bin) {
+    return of_a_bin < (sum + num_bins - 1) / num_bins;
+  };
+  std::int64_t num_tokens = 0;
+  std::int64_t num_sequences = 0;
+  for (std::size_t i = 0; i < units.count(); ++i) {
+    num_tokens += units.tokens_of(i);
+    num_sequences += units.size_of(i);
+  }
+  return exceeds(num_tokens, limits.capacity) || exceeds(num_sequences, limits.max_size) ||
+         exceeds(count, limits.max_units) || limits.min_units * num_bins > count;
+}
+
 // The search for one set of units: the best assignment so far and the work left.
 struct Attempt {
   const Units& units;
@@ -186,6 +202,10 @@ Assignment assign(const Units& units, std::int32_t num_bins, const Limits& limit
   Assignment result;
   result.lower_bound = std::max(cost_bound(order, num_bins, limits.min_units),
                                 crowding_bound(units, order, num_bins, limits.capacity));
+  if (is_excluded(units, num_bins, limits)) {
+    result.is_proved = true;
+    return result;
+  }
   std::int64_t work = max_work.value_or(default_work(units.count(), goal));
   const Nanoseconds target = result.lower_bound + (max_work ? 0 : result.lower_bound / near_enough);
 

@@ -311,6 +311,26 @@ TEST(Refine, SpreadsTheOthersToo) {
   EXPECT_EQ(std::count(bin_of.begin(), bin_of.end(), 2), 2);
 }
 
+// More units than search_all() looks at.
+TEST(Assign, ProvesThatTheBinsAreTooFewOrTooMany) {
+  const std::vector<Nanoseconds> costs(100, 7);
+  const std::vector<Tokens> tokens(100, 3);
+  const auto assigned = [&](std::int32_t num_bins, const Limits& limits) {
+    return assign({.costs = costs, .tokens = tokens}, num_bins, limits, RefineGoal::largest, {});
+  };
+  for (const Limits& limits :
+       {Limits{.capacity = 30}, Limits{.max_size = 10}, Limits{.max_units = 10}}) {
+    const Assignment found = assigned(9, limits);
+    EXPECT_FALSE(found.bin_of);
+    EXPECT_TRUE(found.is_proved);
+    EXPECT_TRUE(assigned(10, limits).bin_of);
+  }
+  const Assignment found = assigned(51, {.min_units = 2});
+  EXPECT_FALSE(found.bin_of);
+  EXPECT_TRUE(found.is_proved);
+  EXPECT_TRUE(assigned(50, {.min_units = 2}).bin_of);
+}
+
 TEST(Assign, IsOptimalForAHandfulOfUnits) {
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     const Instance instance = random_instance(seed, 9);
