@@ -280,6 +280,11 @@ DraftSlots search_stages(const StepPlan& plan, const Problem& problem, Answer an
   // Where a rank has two bundles or more, they leave less than stages wait in any case.
   const bool are_few = problem.num_bundles() < 2 * problem.num_ranks();
   if (!are_few || !has_nested_bundles(problem)) return slots;
+  // Which of many share a block takes longer to see than a short step is worth.
+  const std::int64_t num_pairs = std::int64_t{problem.num_bundles()} * problem.num_bundles();
+  constexpr Nanoseconds for_a_pair = 3'000;
+  const Nanoseconds worth = time_to_plan(pass_bound(problem, bound)) / 200;
+  if (is_time(bound) && for_a_pair * num_pairs > worth) return slots;
   // What leaves holes in aligned blocks is about the work of a rank, whatever it waits for. The
   // slots are counted by the pipeline.
   CostModel without_slots = plan.cost;
