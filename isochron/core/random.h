@@ -23,9 +23,11 @@ class Random {
 
   // Uniform in [0, bound), without bias; bound >= 1.
   constexpr std::uint64_t below(std::uint64_t bound) {
-    const std::uint64_t reject_below = (0 - bound) % bound;  // 2^64 mod bound
     std::uint64_t draw = next();
-    while (draw < reject_below) draw = next();
+    if (draw < bound) {  // else nothing is rejected, which takes a division to see
+      const std::uint64_t reject_below = (0 - bound) % bound;  // 2^64 mod bound
+      while (draw < reject_below) draw = next();
+    }
     return draw % bound;
   }
 

@@ -10,4 +10,10 @@ namespace isochron {
   return whole + (number - static_cast<double>(whole) >= 0.5 ? 1 : 0);
 }
 
+// std::ceil() of such a number.
+[[nodiscard]] inline std::int64_t rounded_up(double number) {
+  const auto whole = static_cast<std::int64_t>(number);
+  return whole + (static_cast<double>(whole) < number ? 1 : 0);
+}
+
 }  // namespace isochron

@@ -1,11 +1,13 @@
 #include "isochron/plan/problem.h"
 
 #include <algorithm>
-#include <cmath>
+#include <bit>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "isochron/core/require.h"
+#include "isochron/core/round.h"
 #include "isochron/step/step_plan.h"
 
 namespace isochron {
@@ -145,6 +147,15 @@ void Problem::find_paces() {
   fastest_speed_.assign(ranks + 1, 0);
   least_span_.assign(ranks + 1, static_cast<double>(ranks) * 1e6);
   const auto& speeds = topology_.rank_speed;
+  slowest_speeds_ = {speeds};
+  for (std::size_t half = 1; 2 * half <= ranks; half *= 2) {
+    const std::vector<double>& halves = slowest_speeds_.back();
+    std::vector<double> slowest(ranks - 2 * half + 1);
+    for (std::size_t first = 0; first < slowest.size(); ++first) {
+      slowest[first] = std::min(halves[first], halves[first + half]);
+    }
+    slowest_speeds_.push_back(std::move(slowest));
+  }
   const auto note = [&](std::size_t size, double sum, double slowest) {
     fastest_speed_[size] = std::max(fastest_speed_[size], slowest);
     least_span_[size] = std::min(least_span_[size], sum / slowest);
@@ -445,12 +456,16 @@ std::size_t Problem::find_smallest_place(BundleId bundle) const {
 
 double Problem::slowness(RankRange ranks) const {
   if (!has_speeds()) return 1;
-  const auto first = topology_.rank_speed.begin() + ranks.first;
-  return 1 / *std::min_element(first, first + ranks.size);
+  // Two blocks cover the ranks.
+  const auto size = static_cast<std::size_t>(ranks.size);
+  const auto level = static_cast<std::size_t>(std::bit_width(size) - 1);
+  const std::vector<double>& slowest = slowest_speeds_[level];
+  const auto first = static_cast<std::size_t>(ranks.first);
+  return 1 / std::min(slowest[first], slowest[first + size - (std::size_t{1} << level)]);
 }
 
 Nanoseconds Problem::slowed(Nanoseconds cost, double slowness) {
-  return slowness == 1 ? cost : std::llround(static_cast<double>(cost) * slowness);
+  return slowness == 1 ? cost : rounded(static_cast<double>(cost) * slowness);
 }
 
 }  // namespace isochron

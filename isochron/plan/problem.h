@@ -217,7 +217,8 @@ class Problem {
   std::vector<PriceId> cheapest_;      // of each size
   std::vector<double> fastest_speed_;  // of each size, with slow ranks
   std::vector<double> least_span_;
-  std::vector<Tokens> lengths_of_items_;  // if every item is one sequence
+  std::vector<std::vector<double>> slowest_speeds_;  // of 1, 2, 4, .. ranks from each on
+  std::vector<Tokens> lengths_of_items_;             // if every item is one sequence
   std::vector<Tokens> longest_of_size_;  // sequence that groups of each size may hold, in that case
   std::vector<Tokens> tokens_of_one_;    // padded tokens of each item on one rank
   bool is_plain_ = true;                 // every bundle is one item

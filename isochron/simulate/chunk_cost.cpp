@@ -1,15 +1,12 @@
 #include "isochron/simulate/chunk_cost.h"
 
-#include <cmath>
-
 namespace isochron {
 
 Nanoseconds chunk_cost(const PipelineShape& shape, Nanoseconds cost, std::int32_t chunk) {
   const std::int32_t num_chunks = shape.num_chunks();
   if (num_chunks == 1) return cost;
   if (shape.shares.empty()) return cost / num_chunks + (cost % num_chunks != 0 ? 1 : 0);
-  return static_cast<Nanoseconds>(
-      std::ceil(static_cast<double>(cost) * shape.shares[static_cast<std::size_t>(chunk)]));
+  return rounded_up(static_cast<double>(cost) * shape.shares[static_cast<std::size_t>(chunk)]);
 }
 
 std::int64_t chunk_bytes(const PipelineShape& shape, double activation_bytes, std::int32_t chunk) {

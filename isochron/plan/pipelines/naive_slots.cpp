@@ -12,22 +12,27 @@ namespace isochron {
 
 namespace {
 
-// Whether the busiest rank is known to work longer than that.
+// Whether the longest item is known to take longer than that on its way through all stages, or the
+// busiest rank to work longer.
 bool is_late(const Problem& problem, Nanoseconds limit) {
   const PipelineShape& shape = problem.topology().pipeline;
-  if (!shape.shares.empty() || problem.has_speeds()) return false;
+  if (problem.has_speeds()) return false;
   const auto sizes = problem.sizes();
   const auto size = std::find_if(sizes.begin(), sizes.end(),
                                  [&](std::int32_t each) { return is_static_size(problem, each); });
   if (size == sizes.end()) return false;
   std::vector<Nanoseconds> work_of_cell(static_cast<std::size_t>(problem.num_ranks() / *size), 0);
   const PriceId price = problem.cheapest_price(*size);
+  Nanoseconds longest = 0;
   for (ItemId item = 0; item < problem.num_items(); ++item) {
-    work_of_cell[static_cast<std::size_t>(item) % work_of_cell.size()] +=
-        problem.item_cost(price, item);
+    const Nanoseconds cost = problem.item_cost(price, item);
+    longest = std::max(longest, cost);
+    work_of_cell[static_cast<std::size_t>(item) % work_of_cell.size()] += cost;
   }
+  if (pass_time(problem, longest) > limit + problem.num_items()) return true;
   const Nanoseconds most = *std::max_element(work_of_cell.begin(), work_of_cell.end());
-  return pass_time(problem, most) / shape.stages > limit + problem.num_items();
+  return shape.shares.empty() &&
+         pass_time(problem, most) / shape.stages > limit + problem.num_items();
 }
 
 // The baseline packs what has to stand alone.

@@ -80,7 +80,7 @@ class GridSearch {
         filled.num_sequences = 0;
         filled.pass = {};
         for (const ItemId item : filled.items) count(filled, cell, item);
-        set_pass(cell, filled);
+        if (!filled.is_closed) filled.pass = pass_of(cell, filled.cost, filled.items.empty());
       }
     }
     time_all();
@@ -142,15 +142,23 @@ class GridSearch {
             target.num_sequences - sequences_left + problem_.num_sequences(item) <= most);
   }
 
-  void set_pass(std::size_t cell, Bin& changed) const {
-    if (changed.is_closed) return;
-    const Nanoseconds even =
-        changed.items.empty() ? problem_.microbatch() : cells_.fixed(cell) + changed.cost;
+  // What a micro-batch of a cell takes whose items cost as much; without items a placeholder.
+  PassCost pass_of(std::size_t cell, Nanoseconds cost_of_items, bool is_empty) const {
+    const Nanoseconds even = is_empty ? problem_.microbatch() : cells_.fixed(cell) + cost_of_items;
     const Nanoseconds cost = Problem::slowed(even, problem_.slowness(cells_.ranks(cell)));
-    changed.pass = split_cost(cost, problem_.model().forward_share);
-    if (problem_.options().pass == Pass::forward) changed.pass.backward = 0;
+    PassCost pass = split_cost(cost, problem_.model().forward_share);
+    if (problem_.options().pass == Pass::forward) pass.backward = 0;
+    return pass;
   }
-  // These leave `pass` to set_pass().
+  // After an item leaves and another joins (-1: none does).
+  PassCost pass_with(Spot spot, ItemId leaving, ItemId joining) const {
+    const Bin& changed = bin(spot);
+    Nanoseconds cost = changed.cost;
+    if (leaving >= 0) cost -= cells_.cost(spot.cell, leaving);
+    if (joining >= 0) cost += cells_.cost(spot.cell, joining);
+    return pass_of(spot.cell, cost, joining < 0 && changed.items.size() == 1);
+  }
+  // These leave `pass` as it is.
   void put(Bin& target, std::size_t cell, ItemId item) const {
     target.items.push_back(item);
     count(target, cell, item);
@@ -342,21 +350,19 @@ class GridSearch {
   void try_exchange(Spot from, ItemId item, Spot to, ItemId other) {
     const std::size_t line = line_of_[from.cell];
     const std::size_t other_line = line_of_[to.cell];
-    const auto exchange = [&](Spot a, ItemId x, Spot b, ItemId y) {
-      const PassCost before_from = bin(from).pass;
-      const PassCost before_to = bin(to).pass;
-      remove(bin(a), a.cell, x);
-      if (y >= 0) remove(bin(b), b.cell, y);
-      put(bin(b), b.cell, x);
-      if (y >= 0) put(bin(a), a.cell, y);
-      set_pass(a.cell, bin(a));
-      set_pass(b.cell, bin(b));
-      find_slowest(line, from, before_from);
-      find_slowest(other_line, to, before_to);
+    Bin& a = bin(from);
+    Bin& b = bin(to);
+    const auto exchange_passes = [&](PassCost& pass_a, PassCost& pass_b) {
+      std::swap(a.pass, pass_a);
+      std::swap(b.pass, pass_b);
+      find_slowest(line, from, pass_a);
+      find_slowest(other_line, to, pass_b);
     };
     const bool is_inside = line == other_line;
     const Nanoseconds sum = is_inside ? sum_of(line, from.slot, to.slot) : 0;
-    exchange(from, item, to, other);
+    PassCost pass_a = pass_with(from, item, other);
+    PassCost pass_b = pass_with(to, other, item);
+    exchange_passes(pass_a, pass_b);
     const Nanoseconds time = line_time(line);
     // Cells that wait for each other: what does not help now shall at least make a slot shorter.
     const bool is_better =
@@ -364,12 +370,16 @@ class GridSearch {
             ? time < times_[line]
             : time == times_[line] && (is_single(line) || sum_of(line, from.slot, to.slot) <= sum);
     const Nanoseconds other_time = is_inside || !is_better ? time : line_time(other_line);
-    if (is_better && (is_inside || other_time < times_[line])) {
-      times_[line] = time;
-      set_time(other_line, other_time);
+    if (!is_better || (!is_inside && other_time >= times_[line])) {
+      exchange_passes(pass_a, pass_b);
       return;
     }
-    exchange(to, item, from, other);
+    remove(a, from.cell, item);
+    if (other >= 0) remove(b, to.cell, other);
+    put(b, to.cell, item);
+    if (other >= 0) put(a, from.cell, other);
+    times_[line] = time;
+    set_time(other_line, other_time);
   }
 
   const Problem& problem_;

@@ -47,7 +47,6 @@ class SlotAnnealing {
   struct Group {
     std::size_t place = 0;
     std::size_t slot = 0;
-    Nanoseconds time = 0;  // 0: empty
     Tokens tokens = 0;
     std::int32_t num_sequences = 0;
     std::vector<std::int32_t> items = {};  // positions
@@ -59,44 +58,73 @@ class SlotAnnealing {
     firsts_.push_back(groups_.size());
     std::int32_t idle = problem_.num_ranks();
     for (const PackedGroup& group : slot.groups) {
-      groups_.push_back(
-          {.place = static_cast<std::size_t>(group.place), .slot = firsts_.size() - 1});
+      const std::size_t g =
+          add_group({.place = static_cast<std::size_t>(group.place), .slot = firsts_.size() - 1});
       for (const ItemId item : group.items) {
-        put(items_.position(item), static_cast<std::int32_t>(groups_.size()) - 1);
+        const std::int32_t position = items_.position(item);
+        times_[g] = time_with(g, -1, position);
+        put(position, static_cast<std::int32_t>(g));
       }
       idle -= group.size;
     }
     for (; idle >= problem_.sizes().front(); idle -= problem_.sizes().front()) {
-      groups_.push_back({.slot = firsts_.size() - 1});
+      add_group({.slot = firsts_.size() - 1});
     }
   }
-
-  [[nodiscard]] Nanoseconds longest_in(std::size_t slot) const {
-    const std::size_t end = slot + 1 < num_slots() ? firsts_[slot + 1] : groups_.size();
-    Nanoseconds longest = 0;
-    for (std::size_t g = firsts_[slot]; g < end; ++g) longest = std::max(longest, groups_[g].time);
-    return longest;
+  std::size_t add_group(Group group) {
+    groups_.push_back(std::move(group));
+    times_.push_back(0);
+    return groups_.size() - 1;
   }
 
+  [[nodiscard]] std::size_t end_of(std::size_t slot) const {
+    return slot + 1 < num_slots() ? firsts_[slot + 1] : groups_.size();
+  }
+  [[nodiscard]] Nanoseconds longest_in(std::size_t slot) const {
+    Nanoseconds longest = 0;
+    for (std::size_t g = firsts_[slot]; g < end_of(slot); ++g) {
+      longest = std::max(longest, times_[g]);
+    }
+    return longest;
+  }
+  // The same, after one group of it took another time instead of `before`.
+  [[nodiscard]] Nanoseconds longest_after(std::size_t slot, Nanoseconds before,
+                                          Nanoseconds now) const {
+    const Nanoseconds longest = lengths_[slot];
+    return now >= longest || before < longest ? std::max(longest, now) : longest_in(slot);
+  }
+
+  // These leave the time of the group to time_with().
   void put(std::int32_t item, std::int32_t to) {
     Group& group = groups_[static_cast<std::size_t>(to)];
-    change(group, item, 1);
     group.items.push_back(item);
+    count(group, item, 1);
     group_of_[static_cast<std::size_t>(item)] = to;
   }
   void take(std::int32_t item) {
-    Group& group = groups_[static_cast<std::size_t>(group_of_[static_cast<std::size_t>(item)])];
-    *std::find(group.items.begin(), group.items.end(), item) = group.items.back();
+    Group& group = group_at(item);
+    move_to_end(group, item);
     group.items.pop_back();
-    change(group, item, -1);
+    count(group, item, -1);
   }
-  // Before the item joins, or after it has left.
-  void change(Group& group, std::int32_t item, int sign) const {
-    const SlotItems::Known& known = items_.row(group.place)[item];
-    if (group.items.empty()) group.time += sign * items_.fixed(group.place);
-    group.time += sign * known.cost;
-    group.tokens += sign * known.tokens;
+  static void move_to_end(Group& group, std::int32_t item) {
+    std::swap(*std::find(group.items.begin(), group.items.end(), item), group.items.back());
+  }
+  void count(Group& group, std::int32_t item, int sign) const {
+    group.tokens += sign * items_.row(group.place)[item].tokens;
     group.num_sequences += sign * problem_.num_sequences(item_at(item));
+  }
+  // What a group takes after an item leaves and another joins (-1: none does); an empty one
+  // nothing.
+  [[nodiscard]] Nanoseconds time_with(std::size_t g, std::int32_t leaving,
+                                      std::int32_t joining) const {
+    const Group& group = groups_[g];
+    if (joining < 0 && group.items.size() == 1) return 0;
+    const SlotItems::Row row = items_.row(group.place);
+    Nanoseconds time = group.items.empty() ? items_.fixed(group.place) : times_[g];
+    if (leaving >= 0) time -= row[leaving].cost;
+    if (joining >= 0) time += row[joining].cost;
+    return time;
   }
 
   [[nodiscard]] ItemId item_at(std::int32_t position) const {
@@ -127,10 +155,9 @@ class SlotAnnealing {
     const auto item = static_cast<std::int32_t>(pick(group_of_.size()));
     if (random_.below(2) == 0) return item;
     const std::size_t slot = group_at(item).slot;
-    const std::size_t end = slot + 1 < num_slots() ? firsts_[slot + 1] : groups_.size();
-    for (std::size_t g = firsts_[slot]; g < end; ++g) {
+    for (std::size_t g = firsts_[slot]; g < end_of(slot); ++g) {
       const std::vector<std::int32_t>& items = groups_[g].items;
-      if (groups_[g].time == lengths_[slot]) return items[pick(items.size())];
+      if (times_[g] == lengths_[slot]) return items[pick(items.size())];
     }
     return item;
   }
@@ -153,24 +180,33 @@ class SlotAnnealing {
     Group& b = groups_[static_cast<std::size_t>(to)];
     if (from == to) return 0;
     const bool is_whole = kind == 7;
+    Nanoseconds& time_a = times_[static_cast<std::size_t>(from)];
+    Nanoseconds& time_b = times_[static_cast<std::size_t>(to)];
+    const Nanoseconds before_a = time_a;
+    const Nanoseconds before_b = time_b;
     if (is_whole) {
       if (a.place != b.place || a.slot == b.slot) return 0;
-      exchange(a, b);
+      std::swap(time_a, time_b);
     } else {
       if (!may_join(b, item, other) || (other >= 0 && !may_join(a, other, item))) return 0;
-      exchange(item, to, other, from);
+      time_a = time_with(static_cast<std::size_t>(from), item, other);
+      time_b = time_with(static_cast<std::size_t>(to), other, item);
     }
-    const Nanoseconds longest_a = longest_in(a.slot);
-    const Nanoseconds longest_b = longest_in(b.slot);
+    const bool is_inside = a.slot == b.slot;
+    const Nanoseconds longest_a =
+        is_inside ? longest_in(a.slot) : longest_after(a.slot, before_a, time_a);
+    const Nanoseconds longest_b = is_inside ? longest_a : longest_after(b.slot, before_b, time_b);
     Nanoseconds longer = longest_a - lengths_[a.slot];
-    if (a.slot != b.slot) longer += longest_b - lengths_[b.slot];
+    if (!is_inside) longer += longest_b - lengths_[b.slot];
     if (longer > 0 && random_.unit() >= halved(static_cast<double>(longer) / heat)) {
-      if (is_whole) {
-        exchange(a, b);
-      } else {
-        exchange(item, from, other, to);
-      }
+      time_a = before_a;
+      time_b = before_b;
       return 0;
+    }
+    if (is_whole) {
+      exchange(a, b);
+    } else {
+      exchange(item, to, other, from);
     }
     lengths_[a.slot] = longest_a;
     lengths_[b.slot] = longest_b;
@@ -217,6 +253,7 @@ class SlotAnnealing {
   const Problem& problem_;
   Random random_;
   std::vector<Group> groups_;           // slot by slot
+  std::vector<Nanoseconds> times_;      // of groups
   std::vector<std::size_t> firsts_;     // group of each slot
   std::vector<std::int32_t> group_of_;  // of each item
   std::vector<Nanoseconds> lengths_;    // of slots
