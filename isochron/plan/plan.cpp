@@ -16,6 +16,7 @@
 #include "isochron/plan/deal.h"
 #include "isochron/plan/default_effort.h"
 #include "isochron/plan/draft_slots.h"
+#include "isochron/plan/full_counts.h"
 #include "isochron/plan/full_slots.h"
 #include "isochron/plan/plan_memory.h"
 #include "isochron/plan/plan_search.h"
@@ -49,6 +50,18 @@ std::int64_t fewest_items(const StepPlan& plan) {
   const bool is_fixed = mode.kind == ContextMode::Kind::fixed;
   const std::int64_t num_groups = is_fixed ? plan.topology.ranks / mode.size : 1;
   return num_groups * shape.group;
+}
+
+// Why there is no plan without placeholders.
+std::string short_text(const StepPlan& plan, bool is_proved) {
+  const std::string_view units =
+      plan.options.keep_groups == KeepGroups::none ? "sequences" : "groups";
+  if (!is_proved) {
+    return fmt::format("no way was found to fill equally many slots on {} ranks with {} {}",
+                       plan.topology.ranks, num_units(plan), units);
+  }
+  return fmt::format("{} {} cannot fill equally many slots on {} ranks without placeholders",
+                     num_units(plan), units, plan.topology.ranks);
 }
 
 // Adds a unit that was left out to the first micro-batch that has room for it.
@@ -122,11 +135,11 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
 
   std::string reason;
   bool is_short = false;  // the last answer lacks sequences
-  const auto note_short = [&] {
+  bool is_proved = true;  // that there is no plan, of however few sequences
+  const auto note_short = [&](bool is_excluded) {
     is_short = true;
-    reason = fmt::format(
-        "{} {} cannot fill equally many slots on {} ranks without placeholders", num_units(plan),
-        plan.options.keep_groups == KeepGroups::none ? "sequences" : "groups", topology.ranks);
+    is_proved = is_proved && is_excluded;
+    reason = short_text(plan, is_proved);
   };
   const bool is_full = must_be_full(plan.options);
   bool are_too_few = false;  // for any slots at all
@@ -142,8 +155,8 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
       return false;
     }
     are_too_few = is_full && problem.num_items() < fewest_items(plan);
-    if (are_too_few) {
-      note_short();
+    if (are_too_few || (is_full && are_full_slots_excluded(problem))) {
+      note_short(true);
       return false;
     }
     const auto found = [&] {
@@ -153,9 +166,11 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
     auto [slots, bound] =
         plan.options.balance && is_searched ? found() : FoundSlots{.slots = deal_in_order(problem)};
     if (is_full && has_placeholder(slots)) {
-      note_short();
       auto full = FullSlots(problem).find(slots);
-      if (!full) return false;
+      if (!full) {
+        note_short(false);
+        return false;
+      }
       slots = *std::move(full);
     }
     set_slots(problem, slots, plan);
@@ -179,7 +194,10 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
   if (has_answer) {
     while (kept < num_units(plan) && has_joined(kept, plan)) ++kept;
   }
-  if (!has_answer) return without_answer(std::move(plan), Status::infeasible, std::move(reason));
+  if (!has_answer) {
+    const Status status = is_proved ? Status::infeasible : Status::unknown;
+    return without_answer(std::move(plan), status, std::move(reason));
+  }
   if (auto excess = find_memory_excess(plan)) {
     return without_answer(std::move(plan), Status::unknown, std::move(*excess));
   }

@@ -1,0 +1,132 @@
+#include "isochron/plan/full_counts.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "isochron/pack/bounds.h"
+
+namespace isochron {
+
+namespace {
+
+std::int64_t ceil_divided(std::int64_t dividend, std::int64_t divisor) {
+  return (dividend + divisor - 1) / divisor;
+}
+
+// Sizes of groups that hold some item.
+std::vector<std::int32_t> useful_sizes(const Problem& problem) {
+  std::vector<std::int32_t> sizes;
+  for (const std::int32_t size : problem.sizes()) {
+    for (ItemId item = 0; item < problem.num_items(); ++item) {
+      if (!problem.item_fits(size, item)) continue;
+      sizes.push_back(size);
+      break;
+    }
+  }
+  return sizes;
+}
+
+// How many groups of a slot can make up all ranks.
+struct GroupCounts {
+  std::int32_t fewest = 0;
+  std::int32_t most = 0;
+};
+
+// Nothing if none can.
+std::optional<GroupCounts> groups_of_all_ranks(const Problem& problem,
+                                               const std::vector<std::int32_t>& sizes) {
+  std::vector<std::optional<GroupCounts>> counts(static_cast<std::size_t>(problem.num_ranks()) + 1);
+  counts.front() = GroupCounts{};
+  for (std::int32_t first = 0; first < problem.num_ranks(); ++first) {
+    const auto before = counts[static_cast<std::size_t>(first)];
+    if (!before) continue;
+    for (const std::int32_t size : sizes) {
+      if (first % problem.first_step(size) != 0 || first + size > problem.num_ranks()) continue;
+      if (problem.price_of({.first = first, .size = size}) < 0) continue;
+      auto& after = counts[static_cast<std::size_t>(first + size)];
+      if (!after) after = {.fewest = before->fewest + 1, .most = before->most + 1};
+      after->fewest = std::min(after->fewest, before->fewest + 1);
+      after->most = std::max(after->most, before->most + 1);
+    }
+  }
+  return counts.back();
+}
+
+// Of items that stand in groups of one size.
+std::int64_t fewest_of_size(const Problem& problem, std::int32_t size) {
+  std::vector<Tokens> tokens;
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    tokens.push_back(problem.tokens(size, item));
+  }
+  return count_bound(tokens, problem.capacity() * size);
+}
+
+// Micro-batches that sequences need at least.
+std::int64_t fewest_of_sequences(const Problem& problem, std::span<const ItemId> items) {
+  if (problem.options().max_sequences == 0) return 1;
+  std::int64_t num_sequences = 0;
+  for (const ItemId item : items) num_sequences += problem.num_sequences(item);
+  return ceil_divided(num_sequences, problem.options().max_sequences);
+}
+
+// What a number of slots has to keep.
+struct SlotLimits {
+  std::int64_t fewest_slots = 1;
+  std::int64_t most_slots = 0;
+  std::int64_t fewest_groups = 1;
+};
+
+// A bundle that keeps its ranks has one micro-batch in a slot.
+void limit_by_bundles(const Problem& problem, const GroupCounts& counts, SlotLimits& limits) {
+  std::vector<std::int64_t> sizes;
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    const auto items = problem.items_of(bundle);
+    sizes.push_back(std::ssize(items));
+    limits.fewest_slots = std::max(limits.fewest_slots, fewest_of_sequences(problem, items));
+  }
+  // Whatever the largest ones fill, the others have to fill the rest of every slot.
+  std::sort(sizes.begin(), sizes.end(), std::greater<>());
+  std::int64_t left = problem.num_items();
+  for (std::int32_t i = 0; i < counts.fewest; ++i) {
+    limits.most_slots = std::min(limits.most_slots, left / (counts.fewest - i));
+    if (i < std::ssize(sizes)) left -= sizes[static_cast<std::size_t>(i)];
+  }
+}
+
+}  // namespace
+
+bool are_full_slots_excluded(const Problem& problem) {
+  const std::vector<std::int32_t> sizes = useful_sizes(problem);
+  const auto counts = groups_of_all_ranks(problem, sizes);
+  if (!counts) return true;
+  const std::int64_t num_items = problem.num_items();
+  std::vector<ItemId> items(static_cast<std::size_t>(num_items));
+  std::iota(items.begin(), items.end(), 0);
+  SlotLimits limits{.most_slots = num_items / counts->fewest,
+                    .fewest_groups = fewest_of_sequences(problem, items)};
+  if (sizes.size() == 1) {
+    limits.fewest_groups = std::max(limits.fewest_groups, fewest_of_size(problem, sizes.front()));
+  }
+  Tokens tokens = 0;
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    tokens += problem.least_tokens(bundle);
+  }
+  const Tokens of_a_rank = ceil_divided(tokens, problem.num_ranks());
+  limits.fewest_slots = ceil_divided(of_a_rank, problem.capacity());
+  if (problem.options().keep_groups == KeepGroups::rank) {
+    limit_by_bundles(problem, *counts, limits);
+  }
+  const std::int64_t multiple = problem.topology().pipeline.group;
+  const std::int64_t first = ceil_divided(limits.fewest_slots, multiple) * multiple;
+  for (std::int64_t count = first; count <= limits.most_slots; count += multiple) {
+    const std::int64_t fewest = std::max(count * counts->fewest, limits.fewest_groups);
+    if (fewest <= std::min(count * counts->most, num_items)) return false;
+  }
+  return true;
+}
+
+}  // namespace isochron

@@ -1,0 +1,100 @@
+// Which slots without placeholders counting rules out: by hand, and never those of a valid plan.
+// What exhaustive search says is compared in plan_oracle_test.cpp.
+
+#include "isochron/plan/full_counts.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "isochron/plan/plan_work.h"
+#include "tests/plan/singles.h"
+#include "tests/support/num_instances.h"
+#include "tests/support/random_plan.h"
+
+namespace isochron {
+namespace {
+
+// On ranks of 100 tokens.
+bool is_excluded(Work work, std::int32_t ranks, PlanOptions options, PipelineShape shape = {}) {
+  const Topology topology{.ranks = ranks, .capacity = 100, .pipeline = shape};
+  options.counts = Counts::equal;
+  return are_full_slots_excluded(
+      Problem(std::move(work), topology, plain_cost(10), resolved(options, topology)));
+}
+
+bool is_excluded(const std::vector<Tokens>& lengths, std::int32_t ranks, PlanOptions options = {},
+                 PipelineShape shape = {}) {
+  return is_excluded(singles(lengths), ranks, std::move(options), std::move(shape));
+}
+
+TEST(FullCounts, EveryRankNeedsASequence) {
+  EXPECT_TRUE(is_excluded({90}, 2));
+  EXPECT_FALSE(is_excluded({90, 90}, 2));
+  EXPECT_FALSE(is_excluded({90}, 1));
+}
+
+TEST(FullCounts, WhatFillsARankAloneDoesNotShare) {
+  EXPECT_TRUE(is_excluded({90, 90, 90}, 2));
+  EXPECT_FALSE(is_excluded({90, 90, 10}, 2));
+  EXPECT_FALSE(is_excluded({90, 90, 90, 90}, 2));
+}
+
+TEST(FullCounts, ManySequencesOfOneEachFillWholeSlots) {
+  const std::vector<Tokens> twelve(12, 1);
+  EXPECT_TRUE(is_excluded(twelve, 8, {.max_sequences = 1}));
+  EXPECT_FALSE(is_excluded(twelve, 8, {.max_sequences = 2}));
+  EXPECT_FALSE(is_excluded(twelve, 6, {.max_sequences = 1}));
+}
+
+TEST(FullCounts, WideGroupsAreAllRanks) {
+  EXPECT_TRUE(is_excluded({90}, 4, {.context = "static:2"}));
+  EXPECT_FALSE(is_excluded({90, 90}, 4, {.context = "static:2"}));
+  EXPECT_FALSE(is_excluded({90}, 7, {.context = "dynamic"}));
+}
+
+// Groups of at most two ranks: two are not all of five.
+TEST(FullCounts, GroupsOfLimitedSizeAreMany) {
+  const PlanOptions narrow{.context = "dynamic:any", .max_context_size = 2};
+  EXPECT_TRUE(is_excluded({90, 90}, 5, narrow));
+  EXPECT_FALSE(is_excluded({90, 90, 90}, 5, narrow));
+}
+
+// All need groups of two ranks, which never are five.
+TEST(FullCounts, NoSumOfSizesIsAllRanks) {
+  EXPECT_TRUE(is_excluded({150, 150, 150}, 5, {.context = "dynamic", .max_context_size = 2}));
+  EXPECT_FALSE(is_excluded({150, 150, 50}, 5, {.context = "dynamic", .max_context_size = 2}));
+}
+
+TEST(FullCounts, SlotsAreAMultiple) {
+  const PipelineShape shape{.stages = 2, .virtual_ = 2, .group = 2};
+  EXPECT_TRUE(is_excluded({10}, 1, {}, shape));
+  EXPECT_FALSE(is_excluded({10, 10}, 1, {}, shape));
+  EXPECT_TRUE(is_excluded({90, 90, 90}, 1, {}, shape));
+  EXPECT_FALSE(is_excluded({90, 90, 10}, 1, {}, shape));
+}
+
+// The prompt of three sequences takes three slots; the other cell has one sequence.
+TEST(FullCounts, PromptsKeepTheirRanks) {
+  Work work = singles({10, 10, 10, 10});
+  work.bundles = {{0, 1, 2}, {3}};
+  EXPECT_TRUE(is_excluded(work, 2, {.max_sequences = 1, .keep_groups = KeepGroups::rank}));
+  EXPECT_FALSE(is_excluded(work, 2, {.max_sequences = 3, .keep_groups = KeepGroups::rank}));
+  EXPECT_TRUE(is_excluded(work, 4, {.keep_groups = KeepGroups::rank}));
+  EXPECT_FALSE(is_excluded(std::move(work), 4, {}));
+}
+
+TEST(FullCounts, NeverExcludeAPlanThatThereIs) {
+  int num_kept = 0;
+  for (std::uint64_t seed = 0; seed < num_instances(4000); ++seed) {
+    const StepPlan plan = random_plan(seed, {.counts = Counts::equal, .short_ = Short::error});
+    Problem problem(work_of(plan, num_units(plan)), plan.topology, plan.cost, plan.options);
+    ASSERT_EQ(apply_oversize(plan, problem), std::nullopt) << "seed " << seed;
+    EXPECT_FALSE(are_full_slots_excluded(problem)) << "seed " << seed << ": " << to_json(plan);
+    num_kept += plan.options.keep_groups == KeepGroups::rank ? 1 : 0;
+  }
+  EXPECT_GT(num_kept, 0);
+}
+
+}  // namespace
+}  // namespace isochron
