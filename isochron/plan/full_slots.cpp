@@ -109,7 +109,6 @@ const TimedSlots& FullSlots::even() {
   return *even_;
 }
 
-// Groups of several sizes.
 const TimedSlots& FullSlots::dealt() {
   if (dealt_) return *dealt_;
   dealt_.emplace();
@@ -142,13 +141,6 @@ std::optional<DraftSlots> FullSlots::find(const DraftSlots& slots) {
   }
   if (best.slots) return std::move(best.slots);
   return dealt().slots;
-}
-
-std::optional<DraftSlots> FullSlots::find_faster(const DraftSlots& slots, Nanoseconds near) {
-  auto full = find(slots);
-  if (!full) return full;
-  const Nanoseconds time = predicted_time(problem_, *full);
-  return time <= near || time <= dealt().time ? full : dealt().slots;
 }
 
 std::unique_ptr<Problem> find_whole_groups(const Problem& problem) {

@@ -30,15 +30,13 @@ class FullSlots {
   // Nothing if none are found. Slots that are full stay as they are.
   [[nodiscard]] std::optional<DraftSlots> find(const DraftSlots& slots);
 
-  // The same, unless they end after `near` and items that are dealt anew, whatever the slots, end
-  // earlier: then those.
-  [[nodiscard]] std::optional<DraftSlots> find_faster(const DraftSlots& slots, Nanoseconds near);
+  // Items dealt anew to groups of several sizes, whatever slots there are.
+  [[nodiscard]] const TimedSlots& dealt();
 
  private:
   // Whether they are the best so far.
   bool consider(DraftSlots slots, TimedSlots& best) const;
   [[nodiscard]] const TimedSlots& even();
-  [[nodiscard]] const TimedSlots& dealt();
 
   const Problem& problem_;
   std::int32_t multiple_;

@@ -406,18 +406,29 @@ DraftSlots looked_at_again(const StepPlan& plan, const Problem& problem, DraftSl
   return second_look(plan, problem, std::move(slots), bound, effort, search_polished);
 }
 
+// The slots without placeholders, if there is a way; all items dealt anew where that ends earlier
+// and is worth a look.
+DraftSlots full_or_dealt(const Problem& problem, DraftSlots slots, Nanoseconds bound) {
+  FullSlots full_slots(problem);
+  auto full = full_slots.find(slots);
+  if (!full) return slots;
+  const Nanoseconds least = pass_bound(problem, bound);
+  const Nanoseconds time = predicted_time(problem, *full);
+  constexpr double for_an_item = 8e3;
+  const bool is_dealt =
+      time > least + least / 64 &&
+      problem.purse()->pays(for_an_item * problem.num_items(), static_cast<double>(time - least));
+  if (is_dealt && full_slots.dealt().time < time) return *full_slots.dealt().slots;
+  return *std::move(full);
+}
+
 // What the search finds, polished, and what narrower questions find where that is faster.
 DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t effort,
                       Nanoseconds& bound) {
   DraftSlots slots = search_polished(plan, problem, Answer::whole, effort, bound);
   slots = looked_at_again(plan, problem, std::move(slots), effort, bound);
-  if (must_be_full(plan.options)) {
-    // Not before: a second look is taken at what is far from its bound.
-    const Nanoseconds least = pass_bound(problem, bound);
-    if (auto full = FullSlots(problem).find_faster(slots, least + least / 64)) {
-      slots = *std::move(full);
-    }
-  }
+  // Not before: a second look is taken at what is far from its bound.
+  if (must_be_full(plan.options)) slots = full_or_dealt(problem, std::move(slots), bound);
   if (plan.topology.pipeline.stages > 1) return slots;
   return or_side_by_side(problem, std::move(slots));
 }
