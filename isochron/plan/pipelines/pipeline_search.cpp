@@ -364,7 +364,7 @@ class PipelineSearch {
     if (may_be_shaped() && consider_shaped(best_time(), false)) return;
     if (is_hurried) return;
     // A rough time that is too long to become the best when the slots are made properly.
-    const bool is_enough = has_sample_ || (is_trained() && is_straight()) || are_all_short_;
+    const bool is_enough = has_sample_ || (is_trained() && !is_paced()) || are_all_short_;
     if (is_hasty_ && is_enough && is_good(best_rough_)) return;
     Nanoseconds far = best_rough_ + best_rough_ / 32;
     if (is_limited() || best_rough_ == max_total_cost) {
