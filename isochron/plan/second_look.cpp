@@ -235,8 +235,6 @@ class SecondLook {
       const Nanoseconds bound =
           is_pipeline_ ? pipeline_bound(*fixed, rank_room_of(*fixed)) : bound_of_size(*fixed, time);
       if (is_beaten(bound) || (is_searched && is_near(bound))) continue;
-      // Bounds of slow ranks are far below what is found, of whichever sizes.
-      if (problem_.has_speeds() && bound > bound_ + bound_ / 16) continue;
       consider(whole_answer(*fixed));
     }
   }
