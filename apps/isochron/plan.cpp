@@ -343,7 +343,8 @@ Verb add_plan(CLI::App& program) {
                 "of each chunk in the cost; they add up to 1 [equal]");
   add_text_flag(*flags, "--rank-speed", arguments->rank_speed, "file",
                 "one number per rank, 1: as fast as the cost model says");
-  add_cost_flags(*flags, arguments->cost, fmt::format("{}_{}", default_model, default_hardware));
+  add_cost_flags(*flags, arguments->cost,
+                 fmt::format("that of --model {} --hardware {}", default_model, default_hardware));
   add_recompute_flag(*flags, arguments->cost);
   add_value_flag(*flags, "--batch", arguments->batch,
                  "plan all lengths step by step, this many sequences at a time", IntegerRange{1});

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <tuple>
 
 #include "isochron/core/require.h"
 #include "isochron/core/sequences.h"
@@ -23,6 +24,7 @@
 #include "isochron/plan/plan_slots.h"
 #include "isochron/plan/plan_work.h"
 #include "isochron/plan/problem.h"
+#include "isochron/plan/related_problems.h"
 
 namespace isochron {
 
@@ -62,6 +64,19 @@ std::string short_text(const StepPlan& plan, bool is_proved) {
   }
   return fmt::format("{} {} cannot fill equally many slots on {} ranks without placeholders",
                      num_units(plan), units, plan.topology.ranks);
+}
+
+std::int64_t effort_of(const Problem& problem) {
+  const std::optional<std::int64_t>& effort = problem.options().effort;
+  return effort ? *effort : default_effort(problem);
+}
+
+// The same sequences where ranks may idle. A bound of that is one of this too.
+FoundSlots search_with_placeholders(const StepPlan& plan, const Problem& problem) {
+  StepPlan same = plan;
+  same.options.short_ = Short::empty;
+  const auto with_placeholders = with_options(problem, same.options);
+  return search_plan(same, *with_placeholders, effort_of(*with_placeholders));
 }
 
 // Adds a unit that was left out to the first micro-batch that has room for it.
@@ -159,19 +174,23 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
       note_short(true);
       return false;
     }
-    const auto found = [&] {
-      const std::optional<std::int64_t>& effort = plan.options.effort;
-      return search_plan(plan, problem, effort ? *effort : default_effort(problem));
-    };
-    auto [slots, bound] =
-        plan.options.balance && is_searched ? found() : FoundSlots{.slots = deal_in_order(problem)};
+    const auto found = [&] { return search_plan(plan, problem, effort_of(problem)); };
+    const bool is_planned = plan.options.balance && is_searched;
+    auto [slots, bound] = is_planned ? found() : FoundSlots{.slots = deal_in_order(problem)};
     if (is_full && has_placeholder(slots)) {
-      auto full = FullSlots(problem).find(slots);
-      if (!full) {
-        note_short(false);
-        return false;
-      }
-      slots = *std::move(full);
+      if (auto full = FullSlots(problem).find(slots)) slots = *std::move(full);
+    }
+    const auto keeps_all = [&](const DraftSlots& each) {
+      return !has_placeholder(each) && excess_with(problem, each, plan) == 0;
+    };
+    if (is_full && is_planned && !keeps_all(slots)) {
+      // Where placeholders are allowed, other slots are looked for, which may need none.
+      FoundSlots others = search_with_placeholders(plan, problem);
+      if (keeps_all(others.slots)) std::tie(slots, bound) = std::tie(others.slots, others.bound);
+    }
+    if (is_full && has_placeholder(slots)) {
+      note_short(false);
+      return false;
     }
     set_slots(problem, slots, plan);
     set_prediction(plan);

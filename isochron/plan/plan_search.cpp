@@ -189,6 +189,20 @@ bool are_slots_worth(const Problem& problem, Nanoseconds bound, Nanoseconds alig
   return saved > std::min(in_haste, time_of_equal_counts(problem));
 }
 
+// The slots, unless the best for ranks that all wait for each other end earlier, of few items.
+DraftSlots or_exact_slots(const Problem& problem, DraftSlots slots) {
+  constexpr std::int32_t few = 10;
+  if (problem.num_items() > few || problem.options().max_activation_bytes > 0) return slots;
+  const double for_all_sets = 1.5e3 * (1 << problem.num_items());
+  if (!problem.purse()->pays(for_all_sets)) return slots;
+  PlanOptions options = problem.options();
+  options.sync = Sync::microbatch;
+  auto exact = find_exact_slots(*with_options(problem, options));
+  if (!exact) return slots;
+  equalize(problem, 1, exact->slots);
+  return earlier_of(problem, std::move(slots), std::move(exact->slots));
+}
+
 // A step in which all ranks wait for each other after every slot.
 DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Answer answer,
                          Nanoseconds bound, std::int64_t effort) {
@@ -356,7 +370,7 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, Answer answer, s
   const std::int64_t part =
       options.effort || !is_time(bound) ? effort : std::min(effort, effort_of_step(problem, bound));
   const auto aligned = answer == Answer::whole ? find_aligned(problem) : nullptr;
-  if (!aligned) return search_equal_step(problem, bound, part);
+  if (!aligned) return or_exact_slots(problem, search_equal_step(problem, bound, part));
   Nanoseconds aligned_bound = 0;
   DraftSlots slots = aligned_answer(plan, *aligned, effort, aligned_bound);
   if (!are_slots_worth(problem, bound, aligned_bound, step_time(problem, slots))) return slots;
@@ -406,6 +420,9 @@ DraftSlots looked_at_again(const StepPlan& plan, const Problem& problem, DraftSl
   return second_look(plan, problem, std::move(slots), bound, effort, search_polished);
 }
 
+// What full slots take about, in nanoseconds.
+double time_to_fill(const Problem& problem) { return 8e3 * problem.num_items(); }
+
 // The slots without placeholders, if there is a way; all items dealt anew where that ends earlier
 // and is worth a look.
 DraftSlots full_or_dealt(const Problem& problem, DraftSlots slots, Nanoseconds bound) {
@@ -414,12 +431,21 @@ DraftSlots full_or_dealt(const Problem& problem, DraftSlots slots, Nanoseconds b
   if (!full) return slots;
   const Nanoseconds least = pass_bound(problem, bound);
   const Nanoseconds time = predicted_time(problem, *full);
-  constexpr double for_an_item = 8e3;
   const bool is_dealt =
       time > least + least / 64 &&
-      problem.purse()->pays(for_an_item * problem.num_items(), static_cast<double>(time - least));
+      problem.purse()->pays(time_to_fill(problem), static_cast<double>(time - least));
   if (is_dealt && full_slots.dealt().time < time) return *full_slots.dealt().slots;
   return *std::move(full);
+}
+
+// The slots, unless groups that widen over ranks which idle end earlier.
+DraftSlots or_full_slots(const Problem& problem, DraftSlots slots) {
+  const PlanOptions& options = problem.options();
+  const bool is_fixed = context_mode(options.context).kind == ContextMode::Kind::fixed;
+  if (is_fixed || options.max_activation_bytes > 0 || !has_placeholder(slots)) return slots;
+  if (!problem.purse()->pays(time_to_fill(problem))) return slots;
+  auto full = FullSlots(problem).find(slots);
+  return full ? earlier_of(problem, std::move(slots), *std::move(full)) : slots;
 }
 
 // What the search finds, polished, and what narrower questions find where that is faster.
@@ -428,7 +454,8 @@ DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t
   DraftSlots slots = search_polished(plan, problem, Answer::whole, effort, bound);
   slots = looked_at_again(plan, problem, std::move(slots), effort, bound);
   // Not before: a second look is taken at what is far from its bound.
-  if (must_be_full(plan.options)) slots = full_or_dealt(problem, std::move(slots), bound);
+  slots = must_be_full(plan.options) ? full_or_dealt(problem, std::move(slots), bound)
+                                     : or_full_slots(problem, std::move(slots));
   if (plan.topology.pipeline.stages > 1) return slots;
   return or_side_by_side(problem, std::move(slots));
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include "isochron/check/check.h"
@@ -23,12 +24,26 @@ std::string violation_of(const StepPlan& baseline, const StepPlan& plan) {
   return violation_text(to_json(answer));
 }
 
+// The baseline, or a plan without slots whose reason is why there is none: costs beyond counting,
+// or groups that the cost model does not admit.
+StepPlan made_or_refused(const StepPlan& plan, MakeBaseline make) {
+  StepPlan other = plan;
+  try {
+    other = make(plan.batch, plan.topology, plan.cost, plan.options, plan.lower_bound_ns);
+    other.first_sequence = plan.first_sequence;
+  } catch (const std::invalid_argument& error) {
+    other.microbatches.clear();
+    other.status = Status::unknown;
+    other.reason = error.what();
+  }
+  return other;
+}
+
 // What would be run instead of each plan, through the same checker.
 ReportEntry baseline_of(const ReportEntry& planned, const char* name, MakeBaseline make) {
   ReportEntry entry = {.name = name, .steps = {}};
   for (const auto& [plan, violation] : planned.steps) {
-    StepPlan other = make(plan.batch, plan.topology, plan.cost, plan.options, plan.lower_bound_ns);
-    other.first_sequence = plan.first_sequence;
+    StepPlan other = made_or_refused(plan, make);
     if (other.microbatches.empty()) {
       std::string raised = fmt::format("{} raises: {}", name, other.reason);
       entry.steps.push_back({.plan = std::move(other), .violation = std::move(raised)});

@@ -1,5 +1,6 @@
 #include "isochron/step/plan_options.h"
 
+#include <string>
 #include <string_view>
 
 #include "isochron/core/field_text.h"
@@ -25,6 +26,8 @@ ContextMode context_mode(const std::string& text) {
       where, "C of context static:C", text.substr(prefix.size()), {.least = 1, .most = max_ranks});
   require(size >= 1 && size <= max_ranks, where, "context is \"{}\", C must be 1 to {}", text,
           max_ranks);
+  require(text.substr(prefix.size()) == std::to_string(size), where,
+          "context is \"{}\", must be static:{}", text, size);
   return {.kind = Kind::fixed, .size = size};
 }
 

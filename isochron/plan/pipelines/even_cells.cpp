@@ -89,6 +89,9 @@ std::optional<BinOf> cell_of_bundles(const Problem& problem, const CellItems& ce
     sum += costs.back();
   }
   const Nanoseconds even = sum / (Nanoseconds{num_cells} * shape.num_slots);
+  // Sums of what is too long to be counted so often are no numbers.
+  const double with_waits = static_cast<double>(sum) * problem.topology().pipeline.stages;
+  is_wait_counted = is_wait_counted && with_waits < static_cast<double>(max_total_cost);
   for (BundleId bundle = 0; is_wait_counted && bundle < problem.num_bundles(); ++bundle) {
     Nanoseconds longest = 0;
     for (const ItemId item : problem.items_of(bundle)) {

@@ -126,7 +126,8 @@ function differencesOf(plan, other) {
     ...otherIf(
         isKept && !haveEqual(plan, other, (step) => step.prompt_groups), 'other prompt groups'),
     ...difference('ranks', other.ranks, plan.ranks),
-    ...otherIf(!haveEqual(plan, other, speedsOf), 'other rank speeds'),
+    ...otherIf(
+        plan.ranks === other.ranks && !haveEqual(plan, other, speedsOf), 'other rank speeds'),
     ...difference('devices of a rank', devicesOfRank(other), devicesOfRank(plan)),
     ...difference('stages', other.stages, plan.stages),
     ...difference('virtual stages per stage', other.virtual, plan.virtual),
