@@ -19,6 +19,7 @@
 #include "isochron/plan/draft_slots.h"
 #include "isochron/plan/full_counts.h"
 #include "isochron/plan/full_slots.h"
+#include "isochron/plan/full_trial.h"
 #include "isochron/plan/plan_memory.h"
 #include "isochron/plan/plan_search.h"
 #include "isochron/plan/plan_slots.h"
@@ -69,6 +70,12 @@ std::string short_text(const StepPlan& plan, bool is_proved) {
 std::int64_t effort_of(const Problem& problem) {
   const std::optional<std::int64_t>& effort = problem.options().effort;
   return effort ? *effort : default_effort(problem);
+}
+
+// For a plan that is none yet: some milliseconds, and nothing for more items than that may place.
+std::int64_t work_of_trial(const Problem& problem) {
+  constexpr std::int32_t few = 24;
+  return problem.num_items() <= few ? 50'000 : 0;
 }
 
 // The same sequences where ranks may idle. A bound of that is one of this too.
@@ -189,8 +196,12 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
       if (keeps_all(others.slots)) std::tie(slots, bound) = std::tie(others.slots, others.bound);
     }
     if (is_full && has_placeholder(slots)) {
-      note_short(false);
-      return false;
+      auto full = try_full_slots(problem, plan.topology.pipeline.group, work_of_trial(problem));
+      if (!full) {
+        note_short(false);
+        return false;
+      }
+      slots = *std::move(full);
     }
     set_slots(problem, slots, plan);
     set_prediction(plan);

@@ -238,6 +238,7 @@ def check_what_is_compared(open_page):
         assert len(banners) == 1, banners
         assert "a.json is not compared with b.json" in banners[0]
         assert "other sequences, 8 and 4 ranks" in banners[0]
+        assert "rank speeds" not in banners[0], banners[0]
         assert "against" not in report.text("#figures")
         assert "%" not in "".join(report.page.locator("#comparison td.change").all_inner_texts())
     with open_page("ranks_64") as report:

@@ -360,5 +360,69 @@ TEST(PlanRegression, PromptsFillCellsOfAPrimeNumberOfRanks) {
   EXPECT_LE(plan.predicted_step_ns, plan.lower_bound_ns + plan.lower_bound_ns * 18 / 100);
 }
 
+bool has_idle_rank(const StepPlan& plan) {
+  return std::any_of(plan.microbatches.begin(), plan.microbatches.end(), [](const Slot& slot) {
+    return std::any_of(slot.begin(), slot.end(),
+                       [](const ContextGroup& group) { return group.sequences.empty(); });
+  });
+}
+
+// With placeholders allowed a plan without any was found, and without them none.
+TEST(PlanRegression, ALimitOnActivationsLeavesFullSlots) {
+  CostModel cost = cost_preset("qwen3-8b_h100");
+  cost.activation_bytes_per_token = 2'000'000;
+  for (const Short short_ : {Short::error, Short::drop}) {
+    const StepPlan plan =
+        plan_step(batch_of({23, 1}), {.ranks = 2, .capacity = 64, .pipeline = {.stages = 2}}, cost,
+                  {.context = "dynamic", .short_ = short_, .max_activation_bytes = 49'000'000});
+    EXPECT_TRUE(has_plan(plan)) << name_of(plan.status) << " " << plan.reason;
+    EXPECT_FALSE(has_idle_rank(plan));
+    EXPECT_TRUE(plan.dropped.empty());
+  }
+}
+
+// Seven ranks and three take both sequences faster than six and three, beside one that idles.
+TEST(PlanRegression, GroupsWidenOverARankThatIdles) {
+  const Topology topology{.ranks = 10, .capacity = 4096};
+  const PlanOptions options{.context = "dynamic:any", .counts = Counts::equal};
+  PlanOptions full = options;
+  full.short_ = Short::error;
+  EXPECT_LE(checked_plan({1530, 4096}, topology, options).predicted_step_ns,
+            checked_plan({1530, 4096}, topology, full).predicted_step_ns);
+}
+
+// What runs in slots that all ranks wait for runs without that wait in no more time.
+TEST(PlanRegression, FewSequencesAreNotSlowerWithoutTheWaitForAll) {
+  struct Question {
+    std::vector<Tokens> lengths;
+    Topology topology;
+    Pass pass;
+  };
+  for (const auto& [lengths, topology, pass] :
+       {Question{{33, 26, 28, 21, 30, 4, 37, 36}, {.ranks = 2, .capacity = 40}, Pass::train},
+        Question{{1493, 1434, 2804, 1491, 1525, 478, 1380, 1409},
+                 {.ranks = 7, .capacity = 32768},
+                 Pass::forward},
+        Question{{1416, 335, 2769, 1397, 1299, 1474, 1414, 983},
+                 {.ranks = 14, .capacity = 8192},
+                 Pass::train}}) {
+    PlanOptions options{.context = "dynamic", .counts = Counts::equal, .pass = pass};
+    const Nanoseconds step = checked_plan(lengths, topology, options).predicted_step_ns;
+    options.sync = Sync::microbatch;
+    if (is_sampled) continue;  // little effort
+    EXPECT_LE(step, checked_plan(lengths, topology, options).predicted_step_ns);
+  }
+}
+
+// The waits of a long sequence, added to its cost, were more than 2^62.
+TEST(PlanRegression, StagesTakeTheLongestSequences) {
+  CostModel cost;
+  cost.linear_ns = 1e9;  // nearly 2^61 for the longest
+  const StepPlan plan =
+      plan_step(batch_of({1'000'000, 2'147'483'647}),
+                {.ranks = 2, .capacity = Tokens{1} << 31, .pipeline = {.stages = 3}}, cost);
+  EXPECT_TRUE(has_plan(plan));
+}
+
 }  // namespace
 }  // namespace isochron

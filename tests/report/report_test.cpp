@@ -5,6 +5,8 @@
 
 #include "isochron/check/check.h"
 #include "isochron/core/json.h"
+#include "isochron/plan/plan.h"
+#include "isochron/report/beside_baselines.h"
 #include "isochron/report/page_text.h"
 #include "isochron/report/report_json.h"
 #include "isochron/simulate/simulate.h"
@@ -145,6 +147,28 @@ TEST(ReportJson, KeepsTheReasonWhereThereIsNoPlan) {
   EXPECT_EQ(step["status"], "infeasible");
   EXPECT_EQ(step["reason"], plan.reason);
   EXPECT_EQ(step["groups"].size(), 0u);
+}
+
+// Groups of three ranks, of which the cost model admits none.
+TEST(BesideBaselines, AreInvalidWhereNoneCanBeMade) {
+  CostModel cost{.name = "pairs",
+                 .linear_ns = 1000,
+                 .context = {{.kind = ContextKind::all_to_all,
+                              .bytes_per_token = 1,
+                              .divides = 2,
+                              .links = {{8, 100, 1}}}}};
+  Batch batch;
+  batch.lengths = {208, 82};
+  StepPlan plan = plan_step(batch, {.ranks = 3, .capacity = 1000}, cost, {.context = "static:3"});
+  ASSERT_EQ(plan.status, Status::infeasible);
+  const auto entries = beside_baselines(entry_of(std::move(plan)));
+  ASSERT_EQ(entries.size(), 3U);
+  for (const std::size_t i : {0U, 1U}) {
+    ASSERT_EQ(entries[i].steps.size(), 1U);
+    EXPECT_TRUE(entries[i].steps[0].plan.microbatches.empty());
+    EXPECT_THAT(entries[i].steps[0].violation,
+                HasSubstr(" raises: [simulate] the cost model has no exchange for ranks"));
+  }
 }
 
 }  // namespace

@@ -241,6 +241,7 @@ TEST(PlanOptions, NameWhatIsOutOfRangeOrContradicts) {
             "[plan] C of context static:C is \"x\", must be an integer from 1 to 1048576");
   EXPECT_EQ(message({.context = "static:0"}),
             "[plan] context is \"static:0\", C must be 1 to 1048576");
+  EXPECT_EQ(message({.context = "static:02"}), "[plan] context is \"static:02\", must be static:2");
   EXPECT_EQ(message({.context = "static:3"}),
             "[plan] context is static:3, must divide the 4 ranks");
   EXPECT_EQ(message({.context = "dynamic", .min_context_size = 5}),
