@@ -420,8 +420,12 @@ DraftSlots looked_at_again(const StepPlan& plan, const Problem& problem, DraftSl
   return second_look(plan, problem, std::move(slots), bound, effort, search_polished);
 }
 
-// What full slots take about, in nanoseconds.
-double time_to_fill(const Problem& problem) { return 8e3 * problem.num_items(); }
+// Whether full slots are worth their search, beside slots that take a time.
+bool are_full_slots_worth(const Problem& problem, Nanoseconds time, Nanoseconds bound) {
+  const double for_an_item = 8e3 + 200 * static_cast<double>(problem.sizes().size());
+  const auto lost = static_cast<double>(time - pass_bound(problem, bound));
+  return problem.purse()->pays(for_an_item * problem.num_items(), lost);
+}
 
 // The slots without placeholders, if there is a way; all items dealt anew where that ends earlier
 // and is worth a look.
@@ -431,19 +435,17 @@ DraftSlots full_or_dealt(const Problem& problem, DraftSlots slots, Nanoseconds b
   if (!full) return slots;
   const Nanoseconds least = pass_bound(problem, bound);
   const Nanoseconds time = predicted_time(problem, *full);
-  const bool is_dealt =
-      time > least + least / 64 &&
-      problem.purse()->pays(time_to_fill(problem), static_cast<double>(time - least));
+  const bool is_dealt = time > least + least / 64 && are_full_slots_worth(problem, time, bound);
   if (is_dealt && full_slots.dealt().time < time) return *full_slots.dealt().slots;
   return *std::move(full);
 }
 
 // The slots, unless groups that widen over ranks which idle end earlier.
-DraftSlots or_full_slots(const Problem& problem, DraftSlots slots) {
+DraftSlots or_full_slots(const Problem& problem, DraftSlots slots, Nanoseconds bound) {
   const PlanOptions& options = problem.options();
   const bool is_fixed = context_mode(options.context).kind == ContextMode::Kind::fixed;
   if (is_fixed || options.max_activation_bytes > 0 || !has_placeholder(slots)) return slots;
-  if (!problem.purse()->pays(time_to_fill(problem))) return slots;
+  if (!are_full_slots_worth(problem, predicted_time(problem, slots), bound)) return slots;
   auto full = FullSlots(problem).find(slots);
   return full ? earlier_of(problem, std::move(slots), *std::move(full)) : slots;
 }
@@ -455,7 +457,7 @@ DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t
   slots = looked_at_again(plan, problem, std::move(slots), effort, bound);
   // Not before: a second look is taken at what is far from its bound.
   slots = must_be_full(plan.options) ? full_or_dealt(problem, std::move(slots), bound)
-                                     : or_full_slots(problem, std::move(slots));
+                                     : or_full_slots(problem, std::move(slots), bound);
   if (plan.topology.pipeline.stages > 1) return slots;
   return or_side_by_side(problem, std::move(slots));
 }

@@ -68,9 +68,10 @@ Work work_of(const StepPlan& plan, std::size_t num_kept) {
 std::string item_text(const StepPlan& plan, std::span<const SequenceId> item) {
   if (item.size() == 1) {
     const std::size_t i = item.front().index();
-    const Tokens length =
-        i < plan.batch.lengths.size() ? plan.batch.lengths[i] : padding_row_length;
-    return fmt::format("sequence {} of {} tokens", i, length);
+    if (i >= plan.batch.lengths.size()) {
+      return fmt::format("a padding row of {} tokens", padding_row_length);
+    }
+    return fmt::format("sequence {} of {} tokens", i, plan.batch.lengths[i]);
   }
   Tokens tokens = 0;
   for (const SequenceId id : item) tokens += plan.batch.lengths[id.index()];

@@ -359,6 +359,9 @@ TEST(Plan, AddsRowsUntilTheirNumberDivides) {
       plan_of(batch, {.ranks = 2, .capacity = 20}, {.pad = Pad::error, .pad_multiple = 4});
   EXPECT_EQ(none.status, Status::infeasible);
   EXPECT_EQ(none.reason, "3 rows are not a multiple of 4");
+  EXPECT_EQ(plan_of(batch_of({1}), {.ranks = 2, .capacity = 1}, {.pad_multiple = 4}).reason,
+            "a padding row of 2 tokens needs more than the capacity 1 on each of 1 ranks, the most "
+            "that a group may have");
 }
 
 // --- edges
