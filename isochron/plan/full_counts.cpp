@@ -47,7 +47,7 @@ std::optional<GroupCounts> groups_of_all_ranks(const Problem& problem,
     for (const std::int32_t size : sizes) {
       if (first % problem.first_step(size) != 0 || first + size > problem.num_ranks()) continue;
       if (problem.price_of({.first = first, .size = size}) < 0) continue;
-      auto& after = counts[static_cast<std::size_t>(first + size)];
+      auto& after = counts[static_cast<std::size_t>(first) + static_cast<std::size_t>(size)];
       if (!after) after = {.fewest = before->fewest + 1, .most = before->most + 1};
       after->fewest = std::min(after->fewest, before->fewest + 1);
       after->most = std::max(after->most, before->most + 1);

@@ -457,11 +457,12 @@ std::size_t Problem::find_smallest_place(BundleId bundle) const {
 double Problem::slowness(RankRange ranks) const {
   if (!has_speeds()) return 1;
   // Two blocks cover the ranks.
-  const auto size = static_cast<std::size_t>(ranks.size);
-  const auto level = static_cast<std::size_t>(std::bit_width(size) - 1);
-  const std::vector<double>& slowest = slowest_speeds_[level];
   const auto first = static_cast<std::size_t>(ranks.first);
-  return 1 / std::min(slowest[first], slowest[first + size - (std::size_t{1} << level)]);
+  const auto size = static_cast<std::size_t>(ranks.size);
+  const std::size_t block = std::bit_floor(size);
+  const std::vector<double>& slowest =
+      slowest_speeds_[static_cast<std::size_t>(std::countr_zero(block))];
+  return 1 / std::min(slowest[first], slowest[first + size - block]);
 }
 
 Nanoseconds Problem::slowed(Nanoseconds cost, double slowness) {
