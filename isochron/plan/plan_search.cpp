@@ -387,10 +387,29 @@ DraftSlots search_full(const StepPlan& plan, const Problem& problem, Answer answ
   return full ? *std::move(full) : slots;
 }
 
+// Whether full slots are worth their search, beside slots that take a time.
+bool are_full_slots_worth(const Problem& problem, Nanoseconds time, Nanoseconds bound) {
+  const double for_an_item = 8e3 + 200 * static_cast<double>(problem.sizes().size());
+  const auto lost = static_cast<double>(time - pass_bound(problem, bound));
+  return problem.purse()->pays(for_an_item * problem.num_items(), lost);
+}
+
+// The slots, unless groups that widen over ranks which idle end earlier.
+DraftSlots or_full_slots(const Problem& problem, DraftSlots slots, Nanoseconds bound) {
+  const PlanOptions& options = problem.options();
+  const bool is_fixed = context_mode(options.context).kind == ContextMode::Kind::fixed;
+  if (is_fixed || must_be_full(options) || options.max_activation_bytes > 0) return slots;
+  if (options.counts == Counts::free || !has_placeholder(slots)) return slots;
+  if (!are_full_slots_worth(problem, predicted_time(problem, slots), bound)) return slots;
+  auto full = FullSlots(problem).find(slots);
+  return full ? earlier_of(problem, std::move(slots), *std::move(full)) : slots;
+}
+
 DraftSlots search_polished(const StepPlan& plan, const Problem& problem, Answer answer,
                            std::int64_t effort, Nanoseconds& bound) {
   DraftSlots slots = search_full(plan, problem, answer, effort, bound);
-  return polished(plan, problem, std::move(slots), answer, effort, pass_bound(problem, bound));
+  slots = polished(plan, problem, std::move(slots), answer, effort, pass_bound(problem, bound));
+  return or_full_slots(problem, std::move(slots), bound);
 }
 
 // The slots, unless bundles on ranks of their own end earlier: few of them, on groups of any size.
@@ -420,13 +439,6 @@ DraftSlots looked_at_again(const StepPlan& plan, const Problem& problem, DraftSl
   return second_look(plan, problem, std::move(slots), bound, effort, search_polished);
 }
 
-// Whether full slots are worth their search, beside slots that take a time.
-bool are_full_slots_worth(const Problem& problem, Nanoseconds time, Nanoseconds bound) {
-  const double for_an_item = 8e3 + 200 * static_cast<double>(problem.sizes().size());
-  const auto lost = static_cast<double>(time - pass_bound(problem, bound));
-  return problem.purse()->pays(for_an_item * problem.num_items(), lost);
-}
-
 // The slots without placeholders, if there is a way; all items dealt anew where that ends earlier
 // and is worth a look.
 DraftSlots full_or_dealt(const Problem& problem, DraftSlots slots, Nanoseconds bound) {
@@ -440,24 +452,13 @@ DraftSlots full_or_dealt(const Problem& problem, DraftSlots slots, Nanoseconds b
   return *std::move(full);
 }
 
-// The slots, unless groups that widen over ranks which idle end earlier.
-DraftSlots or_full_slots(const Problem& problem, DraftSlots slots, Nanoseconds bound) {
-  const PlanOptions& options = problem.options();
-  const bool is_fixed = context_mode(options.context).kind == ContextMode::Kind::fixed;
-  if (is_fixed || options.max_activation_bytes > 0 || !has_placeholder(slots)) return slots;
-  if (!are_full_slots_worth(problem, predicted_time(problem, slots), bound)) return slots;
-  auto full = FullSlots(problem).find(slots);
-  return full ? earlier_of(problem, std::move(slots), *std::move(full)) : slots;
-}
-
 // What the search finds, polished, and what narrower questions find where that is faster.
 DraftSlots best_slots(const StepPlan& plan, const Problem& problem, std::int64_t effort,
                       Nanoseconds& bound) {
   DraftSlots slots = search_polished(plan, problem, Answer::whole, effort, bound);
   slots = looked_at_again(plan, problem, std::move(slots), effort, bound);
   // Not before: a second look is taken at what is far from its bound.
-  slots = must_be_full(plan.options) ? full_or_dealt(problem, std::move(slots), bound)
-                                     : or_full_slots(problem, std::move(slots), bound);
+  if (must_be_full(plan.options)) slots = full_or_dealt(problem, std::move(slots), bound);
   if (plan.topology.pipeline.stages > 1) return slots;
   return or_side_by_side(problem, std::move(slots));
 }

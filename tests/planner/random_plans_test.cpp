@@ -31,9 +31,10 @@ std::optional<std::string> find_fault(const StepQuestion& question, StepPlan& pl
   if (plan.options != resolved(question.options, question.topology)) {
     return "the options are not those that were asked for";
   }
-  if (plan.status == Status::unknown && plan.options.max_activation_bytes == 0) {
-    return "no answer: " + plan.reason;
-  }
+  // Limits on activations, and slots without placeholders, may be missed where they can be kept.
+  const bool may_be_missed =
+      plan.options.max_activation_bytes > 0 || plan.options.short_ != Short::empty;
+  if (plan.status == Status::unknown && !may_be_missed) return "no answer: " + plan.reason;
   // Roundings leave very short steps without a bound, and so do sequences that join at the end.
   const auto shortest = 100 * static_cast<Nanoseconds>(question.batch.lengths.size());
   if (plan.options.balance && plan.predicted_step_ns > shortest && plan.lower_bound_ns == 0 &&
@@ -61,6 +62,7 @@ TEST(RandomPlans, PassTheCheckerAsTheyAreAskedForByDefault) {
 TEST(RandomPlans, PassTheChecker) {
   std::uint64_t num_answered = 0;
   std::uint64_t num_optimal = 0;
+  std::uint64_t num_unknown = 0;
   const std::uint64_t count = num_asked(20'000);
   for (std::uint64_t seed = 0; seed < count; ++seed) {
     const StepQuestion question = random_step_question(seed);
@@ -71,7 +73,9 @@ TEST(RandomPlans, PassTheChecker) {
                         << to_json(plan);
     num_answered += plan.microbatches.empty() ? 0 : 1;
     num_optimal += plan.status == Status::optimal ? 1 : 0;
+    num_unknown += plan.status == Status::unknown ? 1 : 0;
   }
+  EXPECT_LE(num_unknown, count / 100);
   EXPECT_GT(num_answered, count / 2);
   EXPECT_GT(num_optimal, count / 16);
 }
