@@ -151,9 +151,9 @@ def test_a_list_takes_little_longer_than_an_array():
     lengths = isochron.long_tailed_lengths(200_000, 1)
 
     def seconds(values: Any) -> float:
-        begin = time.perf_counter()
+        begin = time.thread_time()
         isochron.count_bound(values, 65536 * 4)
-        return time.perf_counter() - begin
+        return time.thread_time() - begin
 
     as_list = lengths.tolist()
     list_s = min(seconds(as_list) for _ in range(5))
