@@ -400,7 +400,11 @@ DraftSlots or_full_slots(const Problem& problem, DraftSlots slots, Nanoseconds b
   const bool is_fixed = context_mode(options.context).kind == ContextMode::Kind::fixed;
   if (is_fixed || must_be_full(options) || options.max_activation_bytes > 0) return slots;
   if (options.counts == Counts::free || !has_placeholder(slots)) return slots;
-  if (!are_full_slots_worth(problem, predicted_time(problem, slots), bound)) return slots;
+  // Many leave little room beside them, whatever they lose.
+  constexpr std::int32_t few = 64;
+  const Nanoseconds time =
+      problem.num_items() <= few ? predicted_time(problem, slots) : pass_bound(problem, bound);
+  if (!are_full_slots_worth(problem, time, bound)) return slots;
   auto full = FullSlots(problem).find(slots);
   return full ? earlier_of(problem, std::move(slots), *std::move(full)) : slots;
 }
