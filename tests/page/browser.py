@@ -38,6 +38,16 @@ NOTE_INKS = """() => {
   };
 }"""
 
+# Wraps the drawing of text: what is written on the canvases of a selector.
+NOTE_TEXTS = """selector => {
+  const draw = CanvasRenderingContext2D.prototype.fillText;
+  window.texts = [];
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+    if (this.canvas.matches(selector)) window.texts.push(text);
+    draw.call(this, text, x, y);
+  };
+}"""
+
 
 def enter_venv(folder):
     """Starts this script again under the python of `folder`, which has playwright."""
@@ -133,6 +143,13 @@ class Report:
         self.troubles = [trouble for trouble in self.troubles if "willReadFrequently" not in trouble]
         pairs = [[int(part) for part in pair.split(",")] for pair in self.page.evaluate("[...window.inks]")]
         return min(contrast(pair[:3], pair[3:]) for pair in pairs)
+
+    def labels(self, selector):
+        """What is written on canvases, drawn again."""
+        self.page.evaluate(NOTE_TEXTS, selector)
+        self.page.evaluate("window.dispatchEvent(new Event('resize'))")
+        self.settle()
+        return self.page.evaluate("window.texts")
 
     def is_in_sight(self, selector):
         """Whether all of an element is on the screen."""

@@ -115,9 +115,10 @@ std::vector<ReportEntry> entries_with_long_names() {
           entry(std::string(200, 'd') + ".json", plan)};
 }
 
-// The first of the steps has no valid plan in one of the two.
+// The first of the steps has no valid plan in one of the two, and takes very long there.
 std::vector<ReportEntry> steps_with_a_gap() {
   std::vector<ReportEntry> entries = several_steps();
+  entries[0].steps[0].plan.cost.linear_ns *= 100;
   entries[0].steps[0].violation = "slot 0, rank 3: 17,000 tokens exceed the capacity 16,384";
   return entries;
 }

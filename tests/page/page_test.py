@@ -249,6 +249,8 @@ def check_what_is_compared(open_page):
         history = report.text("#history")
         assert history.count("6 steps, the 5 that all have take ") == 2, history
         assert history.count("1 without a valid plan") == 1, history
+        ticks = report.labels("#history canvas")
+        assert max(float(tick.split()[0]) for tick in ticks if tick.endswith(" s")) < 10, ticks
 
 
 def check_questions(open_page):

@@ -77,9 +77,8 @@ function drawSpread() {
 function drawHistory() {
   byId('history-section').hidden = numSteps < 2;
   if (numSteps < 2) return;
-  const most = 1.04 *
-      Math.max(1, largest(entries.flatMap((entry) => entry.steps.map((step) => step.step_ns))));
   const timesOf = (entry) => entry.steps.map((step) => (step.violation ? 0 : step.step_ns));
+  const most = 1.04 * Math.max(1, largest(entries.flatMap(timesOf)));
   const shared = entries.map(timesOf).filter((times) => times.some((time) => time > 0));
   const isShared = (i) => shared.every((times) => times[i] > 0);
   fillWith(byId('history'), ...entries.map((entry) => {
