@@ -107,6 +107,14 @@ std::vector<ReportEntry> plans_of_one_name() {
   return {entry("plan.json", padded), entry("plan.json", edited, "imbalance is 9")};
 }
 
+// Sequences that no rank holds stand alone, others leave room.
+std::vector<ReportEntry> plan_over_the_capacity() {
+  StepPlan plan = example_plan({.sequences = 24});
+  plan.topology.capacity = 2048;
+  plan.options.oversize = Oversize::alone;
+  return {entry("alone.json", naive_plan(plan.batch, plan.topology, plan.cost, plan.options))};
+}
+
 // Names as long as those of files can be; one of the plans has a banner.
 std::vector<ReportEntry> entries_with_long_names() {
   const StepPlan plan = example_plan({.sequences = 24});
@@ -145,6 +153,7 @@ int main(int argc, char** argv) {
   write(folder + "long_names.html", entries_with_long_names());
   write(folder + "questions.html", other_questions());
   write(folder + "one_name.html", plans_of_one_name());
+  write(folder + "over.html", plan_over_the_capacity());
   write(folder + "steps.html", several_steps());
   write(folder + "gap.html", steps_with_a_gap());
   write(folder + "others.html", {entry("a.json", example_plan({.sequences = 200})),

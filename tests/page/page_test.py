@@ -290,6 +290,20 @@ def check_what_is_asked(open_page):
         assert len(imbalances) == 2 and imbalances[0] == imbalances[1], imbalances
 
 
+def check_token_room(open_page):
+    """What is over the capacity fills no room that others leave: all of it adds up."""
+    for name, is_over in (("ranks_4", False), ("over", True)):
+        with open_page(name) as report:
+            note = report.page.locator("#padding .note").last.inner_text()
+            found = re.fullmatch(
+                r"([\d,]+) tokens, ([\d,]+) padding, ([\d,]+) unused of ([\d,]+)(, ([\d,]+) over the capacity)?", note)
+            real, padding, unused, room, over = (
+                int((found.group(i) or "0").replace(",", "")) for i in (1, 2, 3, 4, 6))
+            assert real + padding + unused == room + over and (over > 0) == is_over and unused > 0, note
+            bar, track = (report.page.locator(part).last.bounding_box() for part in ("#padding .real", "#padding .track"))
+            assert abs(bar["width"] / track["width"] - real / (room + over)) < 0.01, (bar, track)
+
+
 def check_lines_are_explained(open_page):
     """The legends name the lines; a table that is cut off says so."""
     with open_page("ranks_4") as report:
@@ -313,7 +327,7 @@ def check_pipeline(open_page):
 
 CHECKS = [check_comparison, check_sizes, check_hover, check_wide_groups, check_zoom, check_keyboard, check_themes,
           check_contrast, check_long_names, check_details_in_sight, check_hostile_text, check_troubled_plans, check_steps,
-          check_what_is_compared, check_questions, check_what_is_asked, check_lines_are_explained, check_pipeline]  # fmt: skip
+          check_what_is_compared, check_questions, check_what_is_asked, check_token_room, check_lines_are_explained, check_pipeline]  # fmt: skip
 
 
 if __name__ == "__main__":

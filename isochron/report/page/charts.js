@@ -120,18 +120,21 @@ function drawRoom(drawn) {
   const legend = element(
       'div', {class: 'room-legend'}, item('real', 'tokens of sequences'), item('pad', 'padding'),
       item('unused', 'unused'));
-  const most = largest(drawn.map((plan) => plan.tokenCounts.room));
+  const most = largest(drawn.map(({tokenCounts: {padded, unused}}) => padded + unused));
   const cells = drawn.flatMap((plan) => {
-    const {real, padded, room} = plan.tokenCounts;
+    const {real, padded, room, unused} = plan.tokenCounts;
+    const whole = padded + unused;
+    const over = whole - room;
     const part = (kind, tokens) => {
       const made = element('i', {class: kind});
-      made.style.width = `${(100 * tokens) / Math.max(1, room)}%`;
+      made.style.width = `${(100 * tokens) / Math.max(1, whole)}%`;
       return made;
     };
     const track = element('div', {class: 'track'}, part('real', real), part('pad', padded - real));
-    track.style.width = `${(100 * room) / Math.max(1, most)}%`;
+    track.style.width = `${(100 * whole) / Math.max(1, most)}%`;
     const note = `${integerText(real)} tokens, ${integerText(padded - real)} padding, ${
-        integerText(Math.max(0, room - padded))} unused of ${integerText(room)}`;
+        integerText(unused)} unused of ${integerText(room)}${
+        over > 0 ? `, ${integerText(over)} over the capacity` : ''}`;
     return [
       element('span', {class: 'label'}, plan.name), element('div', {}, track),
       element('span', {class: 'note'}, note)

@@ -46,13 +46,16 @@ function blocksByRow(step, blocks) {
 const realTokens = (step, group) =>
     sum(group.sequences.map((id) => (id < step.lengths.length ? step.lengths[id] : 0)));
 
+// What is over the capacity in one micro-batch uses no room of another.
 function tokenCounts(step) {
-  const counts = {real: 0, padded: 0, room: 0};
+  const counts = {real: 0, padded: 0, room: 0, unused: 0};
   for (const group of step.groups) {
     if (group.sequences.length === 0) continue;
     counts.real += realTokens(step, group);
     counts.padded += group.tokens;
-    counts.room += group.size * step.capacity;
+    const room = group.size * step.capacity;
+    counts.room += room;
+    counts.unused += Math.max(0, room - group.tokens);
   }
   return counts;
 }
