@@ -134,6 +134,21 @@ class Report:
               return [colors.size, sum];
             }""")
 
+    def shows(self, name, index=0):
+        """Whether a timeline has a colour of the theme."""
+        self.settle()
+        return self.lane(index).evaluate(
+            """(canvas, name) => {
+              const value = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+              const color = [1, 3, 5].map((at) => parseInt(value.slice(at, at + 2), 16));
+              const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+              for (let i = 0; i < data.length; i += 4) {
+                if (color.every((part, k) => part === data[i + k])) return true;
+              }
+              return false;
+            }""",
+            name)
+
     def least_contrast(self):
         """Of the labels of all timelines, drawn again, with what is behind them."""
         self.page.evaluate(NOTE_INKS)

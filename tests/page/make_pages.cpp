@@ -115,6 +115,14 @@ std::vector<ReportEntry> plan_over_the_capacity() {
   return {entry("alone.json", naive_plan(plan.batch, plan.topology, plan.cost, plan.options))};
 }
 
+// A pass without a backward.
+StepPlan forward_plan() {
+  StepPlan plan = example_plan({.sequences = 46, .stages = 4});
+  plan.options.pass = Pass::forward;
+  set_predictions(plan);
+  return plan;
+}
+
 // Names as long as those of files can be; one of the plans has a banner.
 std::vector<ReportEntry> entries_with_long_names() {
   const StepPlan plan = example_plan({.sequences = 24});
@@ -148,6 +156,7 @@ int main(int argc, char** argv) {
   write(folder + "alone.html", {entry("plan.json", example_plan({.ranks = 16, .sequences = 200}))});
   write(folder + "pipeline.html",
         {entry("pipeline.json", example_plan({.ranks = 4, .sequences = 46, .stages = 4}))});
+  write(folder + "forward.html", {entry("forward.json", forward_plan())});
   write(folder + "hostile.html", hostile_entries());
   write(folder + "troubled.html", troubled_entries());
   write(folder + "long_names.html", entries_with_long_names());

@@ -323,11 +323,23 @@ def check_pipeline(open_page):
         assert re.search(r"stage 0, forward", report.text("#tip"))
         report.page.keyboard.press("ArrowDown")
         assert re.search(r"stage 1, forward", report.text("#tip"))
+        for part in ("2F, 2B: slot 2, forward and backward", "faded: forward", "dotted: placeholder"):
+            assert part in report.text("#legend"), report.text("#legend")
+    with open_page("ranks_4") as report:
+        for part in ("2F", "placeholder"):
+            assert part not in report.text("#legend"), report.text("#legend")
+
+
+def check_forward(open_page):
+    """A pass without a backward has the colours of the legend: nothing is faded."""
+    with open_page("forward") as report:
+        assert "faded" not in report.text("#legend") and report.shows("--ramp-4")
 
 
 CHECKS = [check_comparison, check_sizes, check_hover, check_wide_groups, check_zoom, check_keyboard, check_themes,
           check_contrast, check_long_names, check_details_in_sight, check_hostile_text, check_troubled_plans, check_steps,
-          check_what_is_compared, check_questions, check_what_is_asked, check_token_room, check_lines_are_explained, check_pipeline]  # fmt: skip
+          check_what_is_compared, check_questions, check_what_is_asked, check_token_room, check_lines_are_explained, check_pipeline,
+          check_forward]  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-// A micro-batch of a plan as a block: as dark as it costs, its forward part faded.
+// A micro-batch of a plan as a block: as dark as it costs, its forward part faded
+// where a backward follows.
 
 let dearest = 1;
 const colorOf = (cost) => colors.ramp[Math.round(63 * clamp(cost / dearest, 0, 1))];
@@ -47,7 +48,7 @@ function drawBlock(context, block, plan, width, height, clip) {
       context.setLineDash([]);
       continue;
     }
-    const parts = shadedParts(block, rect, left, w, width);
+    const parts = shadedParts(block, plan, rect, left, w, width);
     context.globalAlpha = plan.isInvalid ? 0.4 : 1;
     for (const part of parts) {
       context.fillStyle = part.shade.fill;
@@ -64,11 +65,11 @@ function drawBlock(context, block, plan, width, height, clip) {
 }
 
 // What is seen of a block between `left` and `left + w`: one colour, or two with a seam.
-function shadedParts(block, rect, left, w, width) {
+function shadedParts(block, plan, rect, left, w, width) {
   const shades = colorOf(block.group.cost_ns);
   const whole = (shade) => [{x: left, w, shade}];
-  if (block.direction === 0) return whole(shades.forward);
-  if (block.direction === 1 || rect.w < 6) return whole(shades.plain);
+  if (block.direction === 0 && plan.pass !== 'forward') return whole(shades.forward);
+  if (block.direction !== -1 || rect.w < 6) return whole(shades.plain);
   // On a whole pixel: nothing shows through between the two.
   const seam = clamp(Math.round(xOf(block.seam, width)), left, left + w);
   return [

@@ -27,14 +27,18 @@ function drawLegend() {
   ramp.style.width = '96px';
   ramp.style.height = '10px';
   const line = (kind, text) => element('span', {}, element('i', {class: `key ${kind}`}), text);
+  const wordsIf = (holds, words) =>
+      (lanes.some((lane) => holds(lane.plan)) ? [element('span', {}, words)] : []);
   const texts = [
-    element('span', {}, 'Cost per rank 0', ramp, timeText(dearest)),
-    element('span', {}, '×c: group of c ranks'), element('span', {}, 'faded: forward'),
+    element('span', {}, 'Cost per rank: 0', ramp, timeText(dearest)),
+    element('span', {}, '×c: group of c ranks'),
+    ...wordsIf((plan) => plan.stages > 1, '2F, 2B: slot 2, forward and backward'),
+    ...wordsIf((plan) => plan.pass !== 'forward', 'faded: forward'),
+    ...wordsIf((plan) => plan.filled.length < plan.groups.length, 'dotted: placeholder'),
     line('text', 'end of the step')
   ];
   if (lanes.some((lane) => lane.plan.bound_ns > 0)) texts.push(line('dashed bound', 'lower bound'));
-  if (lanes.some((lane) => lane.plan.isInvalid))
-    texts.push(element('span', {}, 'hatched: invalid'));
+  texts.push(...wordsIf((plan) => plan.isInvalid, 'hatched: invalid'));
   fillWith(byId('legend'), ...texts);
   paint(ramp, (context, width, height) => {
     for (let x = 0; x < width; ++x) {
