@@ -153,6 +153,7 @@ int main(int argc, char** argv) {
   write(folder + "ranks_4.html", compared(example_plan({})));
   write(folder + "ranks_64.html", compared(example_plan({.ranks = 64, .sequences = 1024})));
   write(folder + "ranks_512.html", compared(example_plan({.ranks = 512, .sequences = 8192})));
+  write(folder + "long.html", {entry("long.json", example_plan({.ranks = 1, .sequences = 8000}))});
   write(folder + "alone.html", {entry("plan.json", example_plan({.ranks = 16, .sequences = 200}))});
   write(folder + "pipeline.html",
         {entry("pipeline.json", example_plan({.ranks = 4, .sequences = 46, .stages = 4}))});

@@ -46,6 +46,12 @@ def check_hover(open_page):
         assert re.search(r"#\d+\s+[\d,]+", tip), tip
         report.hover(2, 0.95, 0.1)  # after its last micro-batch
         assert not report.page.locator("#tip").is_visible()
+    with open_page("long") as report:
+        report.hover(0, 0.9, 0.5)
+        cost, begin, end = (float(report.page.locator("#tip dt", has_text=name).locator("+ dd").inner_text()
+                                  .split(" – ")[part].removesuffix(" s").replace(",", ""))
+                            for name, part in (("Cost per rank", 0), ("Begin", 0), ("Begin", 1)))  # fmt: skip
+        assert begin > 1000 and abs(end - begin - cost) < 0.02 * cost, (begin, end, cost)
 
 
 def check_wide_groups(open_page):
@@ -323,6 +329,8 @@ def check_pipeline(open_page):
         assert re.search(r"stage 0, forward", report.text("#tip"))
         report.page.keyboard.press("ArrowDown")
         assert re.search(r"stage 1, forward", report.text("#tip"))
+        assert "Cost of all stages" in report.text("#tip") and "Cost of all stages" in report.text("#legend")
+        assert "The busiest stage of each rank" in report.text("#load")
         for part in ("2F, 2B: slot 2, forward and backward", "faded: forward", "dotted: placeholder"):
             assert part in report.text("#legend"), report.text("#legend")
     with open_page("ranks_4") as report:

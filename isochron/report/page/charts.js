@@ -9,8 +9,9 @@ function busyOfRanks(plan) {
 function loadChart(plan, most) {
   const busy = busyOfRanks(plan);
   const slowest = busy.indexOf(largest(busy));
-  const caption = `Busiest is rank ${slowest} with ${timeText(busy[slowest])}; mean ${
-      timeText(sum(busy) / busy.length)}`;
+  const isStaged = plan.stages > 1;
+  const caption = `${isStaged ? 'The busiest stage of each rank; most' : 'Busiest'} is rank ${
+      slowest} with ${timeText(busy[slowest])}; mean ${timeText(sum(busy) / busy.length)}`;
   return figure(plan, caption, barChart({
                   ...timeAxis(most),
                   values: busy,
@@ -23,7 +24,8 @@ function loadChart(plan, most) {
                       [{value: plan.bound_ns, color: () => colors.bound, dash: [4, 3]}] :
                       [],
                   tip: (rank) =>
-                      [`Rank ${rank}`, `busy ${timeText(busy[rank])}`,
+                      [`Rank ${rank}`,
+                       `${isStaged ? 'busiest stage' : 'busy'} ${timeText(busy[rank])}`,
                        `idle ${percentText(1 - busy[rank] / Math.max(1, plan.step_ns))} of ${
                            timeText(plan.step_ns)}`],
                   label: `Busy time of each rank of ${plan.name}. ${caption}.`,

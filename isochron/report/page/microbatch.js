@@ -12,10 +12,12 @@ function blockTitle(block, plan) {
 function blockFacts(block, plan) {
   const {group} = block;
   const perRank = group.tokens / group.size;
+  // To a hundredth of the block, however late it is.
+  const moment = (time) => tickText(time, Math.max(1, block.end - block.begin) / 100, block.end);
   const facts = [['Group size', `c = ${group.size}`]];
   if (group.exchange) facts.push(['Exchange', group.exchange]);
-  facts.push(['Cost per rank', timeText(group.cost_ns)]);
-  facts.push(['Begin – end', `${timeText(block.begin)} – ${timeText(block.end)}`]);
+  facts.push([plan.stages > 1 ? 'Cost of all stages' : 'Cost per rank', timeText(group.cost_ns)]);
+  facts.push(['Begin – end', `${moment(block.begin)} – ${moment(block.end)}`]);
   if (group.sequences.length === 0)
     facts.push(['Holds', 'nothing: a placeholder']);
   else

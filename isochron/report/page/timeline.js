@@ -27,10 +27,12 @@ function drawLegend() {
   ramp.style.width = '96px';
   ramp.style.height = '10px';
   const line = (kind, text) => element('span', {}, element('i', {class: `key ${kind}`}), text);
+  const isStaged = lanes.some((lane) => lane.plan.stages > 1);
   const wordsIf = (holds, words) =>
       (lanes.some((lane) => holds(lane.plan)) ? [element('span', {}, words)] : []);
   const texts = [
-    element('span', {}, 'Cost per rank: 0', ramp, timeText(dearest)),
+    element(
+        'span', {}, `Cost ${isStaged ? 'of all stages' : 'per rank'}: 0`, ramp, timeText(dearest)),
     element('span', {}, '×c: group of c ranks'),
     ...wordsIf((plan) => plan.stages > 1, '2F, 2B: slot 2, forward and backward'),
     ...wordsIf((plan) => plan.pass !== 'forward', 'faded: forward'),
