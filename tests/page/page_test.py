@@ -160,6 +160,11 @@ def check_details_in_sight(open_page):
         report.lane(0).click(position={"x": 100, "y": 20})
         assert "naive: Slot" in report.text("#detail")
         assert report.is_in_sight("#detail"), "without motion it is there at once"
+        width = report.lane(0).bounding_box()["width"]
+        report.lane(0).click(position={"x": width - 20, "y": 5})  # idle
+        assert not report.page.locator("#detail").is_visible()
+        report.lane(0).click(position={"x": 100, "y": 20}, button="right")
+        assert not report.page.locator("#detail").is_visible(), "the menu of the browser is asked for"
     with open_page("ranks_4") as report:
         report.lane(2).focus()
         report.page.keyboard.press("ArrowRight")

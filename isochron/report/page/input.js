@@ -9,23 +9,27 @@ function followPointer(lane) {
   const {canvas} = lane;
   let drag = null;
   canvas.addEventListener('pointerdown', (event) => {
+    if (!event.isPrimary || event.button !== 0) return;
     drag = {x: event.clientX, y: event.clientY, ...view, moved: false};
     canvas.setPointerCapture(event.pointerId);
   });
   canvas.addEventListener('pointerup', (event) => {
+    if (!event.isPrimary) return;
     const wasClick = drag && !drag.moved;
     drag = null;
     canvas.classList.remove('dragging');
     if (!wasClick) return;
     const block = blockAt(lane, event.offsetX, event.offsetY);
+    if (!block) return closeDetail();
     select(lane, block);
-    if (block) openDetail(lane, block);
+    openDetail(lane, block);
   });
   canvas.addEventListener('pointercancel', () => {
     drag = null;
     canvas.classList.remove('dragging');
   });
   canvas.addEventListener('pointermove', (event) => {
+    if (!event.isPrimary) return;
     if (drag) return dragTo(event);
     const block = blockAt(lane, event.offsetX, event.offsetY);
     canvas.classList.toggle('over', block !== null);
