@@ -15,6 +15,7 @@ def check_comparison(open_page):
         assert names == ["naive", "verl 0.9.1", "plan.json"], names
         assert report.page.locator(".lane").count() == 3
         assert "against naive" in report.text("#figures")
+        assert report.page.locator("#figures .void").count() == 0
         step_time = report.page.locator("#comparison tbody tr", has_text="Step time").inner_text()
         assert step_time.count(" %") == 2, step_time
         for section in ("#load", "#fill", "#memory"):
@@ -297,6 +298,7 @@ def check_what_is_asked(open_page):
         assert int(tokens) >= 4 and f" {tokens} padding," in report.text("#padding"), (tokens, report.text("#padding"))
         assert [cell for cell in rows["Capacity"] if cell.strip()] == ["16,384", "32,768"], rows["Capacity"]
         assert "Sync" not in rows
+        assert report.page.locator("#figures .value.void").count() == report.page.locator(".figure").count() > 0
         imbalances = [cell for cell in rows["Imbalance"] if cell.strip()]
         assert len(imbalances) == 2 and imbalances[0] == imbalances[1], imbalances
 

@@ -26,7 +26,7 @@ function drawFigures(metrics, after, before) {
         const value = metric.value(after);
         if (value === null) return [];
         const [number, unit] = metric.parts ? metric.parts(value) : [metric.text(value), ''];
-        const shown = element('div', {class: 'value'}, number);
+        const shown = element('div', {class: isSound(after) ? 'value' : 'value void'}, number);
         if (unit) shown.append(element('small', {}, ` ${unit}`));
         const delta = element('div', {class: 'delta'});
         const change = deltaOf(metric, after, before);
