@@ -40,7 +40,7 @@ NOTE_INKS = """() => {
 
 # Wraps the drawing of text: what is written on the canvases of a selector.
 NOTE_TEXTS = """selector => {
-  const draw = CanvasRenderingContext2D.prototype.fillText;
+  const draw = (window.drawText ??= CanvasRenderingContext2D.prototype.fillText);
   window.texts = [];
   CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
     if (this.canvas.matches(selector)) window.texts.push(text);

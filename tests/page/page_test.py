@@ -33,6 +33,9 @@ def check_sizes(open_page):
             assert 90 <= box["height"] <= 600, (name, box)
             wide = report.page.evaluate("document.documentElement.scrollWidth")
             assert wide <= LAPTOP["width"], (name, wide)
+            for section in ("#load", "#fill", "#memory"):
+                *ticks, _, _ = report.labels(f"{section} figure:last-child canvas")
+                assert 3 <= len(ticks) <= 6 and ticks[0] == "0", (name, section, ticks)
     with open_page("ranks_64", viewport={"width": 420, "height": 800}) as report:
         assert report.page.evaluate("document.documentElement.scrollWidth") <= 420
 

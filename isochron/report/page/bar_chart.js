@@ -59,7 +59,7 @@ function barChart(chart) {
 function drawValueAxis(context, chart, width, left, y) {
   context.font = font(10.5);
   context.textAlign = 'right';
-  for (const value of ticks(0, chart.most / chart.unit, 124, 31)
+  for (const value of ticks(0, chart.most / chart.unit, 124, 24)
            .found.map((tick) => tick * chart.unit)) {
     context.fillStyle = colors.rule;
     context.fillRect(left, Math.round(y(value)), width - left, 1);
