@@ -326,8 +326,23 @@ def check_lines_are_explained(open_page):
         assert "lower bound" in report.text("#legend") and "lower bound" in report.text("#load-legend")
         assert "capacity" in report.text("#fill-legend") and "limit" not in report.text("#memory-legend")
         assert not report.page.locator("#comparison-hint").is_visible()
-    with open_page("ranks_4", viewport=PHONE) as report:
+    with open_page("questions", viewport=PHONE) as report:
         assert "scroll" in report.text("#comparison-hint")
+
+
+def check_phone(open_page):
+    """Three plans fit side by side on a phone, each with its change below."""
+    for name in ("ranks_4", "steps"):
+        with open_page(name, viewport=PHONE) as report:
+            assert not report.page.locator("#comparison-hint").is_visible()
+            for part in ("#comparison", "#spread"):
+                assert report.page.evaluate("part => document.querySelector(part).scrollWidth", part) <= PHONE["width"] - 32
+            row = report.page.locator("#comparison tbody tr", has_text="Step time")
+            values, changes = (row.locator(part) for part in ("td.value", "td.change"))
+            assert values.count() == changes.count() > 1
+            for value, change in zip(values.all(), changes.all(), strict=True):
+                over, under = value.bounding_box(), change.bounding_box()
+                assert over["x"] == under["x"] and over["y"] + over["height"] <= under["y"] + 1, (over, under)
 
 
 def check_pipeline(open_page):
@@ -357,7 +372,7 @@ def check_forward(open_page):
 CHECKS = [check_comparison, check_sizes, check_hover, check_wide_groups, check_zoom, check_keyboard, check_themes,
           check_contrast, check_long_names, check_details_in_sight, check_hostile_text, check_troubled_plans, check_steps,
           check_what_is_compared, check_questions, check_what_is_asked, check_token_room, check_lines_are_explained, check_pipeline,
-          check_forward]  # fmt: skip
+          check_phone, check_forward]  # fmt: skip
 
 
 if __name__ == "__main__":
