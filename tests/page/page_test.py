@@ -355,12 +355,13 @@ def check_pipeline(open_page):
         report.page.keyboard.press("ArrowDown")
         assert re.search(r"stage 1, forward", report.text("#tip"))
         assert "Cost of all stages" in report.text("#tip") and "Cost of all stages" in report.text("#legend")
-        assert "The busiest stage of each rank" in report.text("#load")
-        for part in ("2F, 2B: slot 2, forward and backward", "faded: forward", "dotted: placeholder"):
+        assert "busiest stage" in report.text("#load-legend")
+        for part in ("2F: forward of slot 2", "faded: forward", "dotted: placeholder"):
             assert part in report.text("#legend"), report.text("#legend")
     with open_page("ranks_4") as report:
         for part in ("2F", "placeholder"):
             assert part not in report.text("#legend"), report.text("#legend")
+        assert "busiest" not in report.text("#load-legend")
 
 
 def check_forward(open_page):

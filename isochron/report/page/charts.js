@@ -6,12 +6,14 @@ function busyOfRanks(plan) {
       (_, rank) => largest(plan.busy_ns.slice(rank * plan.stages, (rank + 1) * plan.stages)));
 }
 
+// With stages the step waits for the busiest one of a rank.
+const busyWords = (shown) => (shown.some((plan) => plan.stages > 1) ? 'busiest stage' : 'busy');
+
 function loadChart(plan, most) {
   const busy = busyOfRanks(plan);
   const slowest = busy.indexOf(largest(busy));
-  const isStaged = plan.stages > 1;
-  const caption = `${isStaged ? 'The busiest stage of each rank; most' : 'Busiest'} is rank ${
-      slowest} with ${timeText(busy[slowest])}; mean ${timeText(sum(busy) / busy.length)}`;
+  const caption = `Busiest is rank ${slowest} with ${timeText(busy[slowest])}; mean ${
+      timeText(sum(busy) / busy.length)}`;
   return figure(plan, caption, barChart({
                   ...timeAxis(most),
                   values: busy,
@@ -25,7 +27,7 @@ function loadChart(plan, most) {
                       [],
                   tip: (rank) =>
                       [`Rank ${rank}`,
-                       `${isStaged ? 'busiest stage' : 'busy'} ${timeText(busy[rank])}`,
+                       `${busyWords([plan])} ${timeText(busy[rank])}`,
                        `idle ${percentText(1 - busy[rank] / Math.max(1, plan.step_ns))} of ${
                            timeText(plan.step_ns)}`],
                   label: `Busy time of each rank of ${plan.name}. ${caption}.`,
@@ -109,7 +111,7 @@ function drawChartLegends(drawn) {
   const hasLimit = drawn.some((plan) => plan.memory_limit > 0);
   const hasPadding = drawn.some((plan) => plan.tokenCounts.padded > plan.tokenCounts.real);
   fillWith(
-      byId('load-legend'), swatch('real', 'busy'), swatch('unused', 'idle'),
+      byId('load-legend'), swatch('real', busyWords(drawn)), swatch('unused', 'idle'),
       ...(hasBound ? [line('dashed bound', 'lower bound')] : []));
   fillWith(
       byId('fill-legend'), swatch('real', 'tokens per rank'),

@@ -34,7 +34,7 @@ function drawLegend() {
     element(
         'span', {}, `Cost ${isStaged ? 'of all stages' : 'per rank'}: 0`, ramp, timeText(dearest)),
     element('span', {}, '×c: group of c ranks'),
-    ...wordsIf((plan) => plan.stages > 1, '2F, 2B: slot 2, forward and backward'),
+    ...wordsIf((plan) => plan.stages > 1, '2F: forward of slot 2'),
     ...wordsIf((plan) => plan.pass !== 'forward', 'faded: forward'),
     ...wordsIf((plan) => plan.filled.length < plan.groups.length, 'dotted: placeholder'),
     line('text', 'end of the step')
