@@ -160,6 +160,7 @@ int main(int argc, char** argv) {
   write(folder + "forward.html", {entry("forward.json", forward_plan())});
   write(folder + "hostile.html", hostile_entries());
   write(folder + "troubled.html", troubled_entries());
+  write(folder + "none.html", {troubled_entries().back()});
   write(folder + "long_names.html", entries_with_long_names());
   write(folder + "questions.html", other_questions());
   write(folder + "one_name.html", plans_of_one_name());

@@ -212,6 +212,16 @@ def check_troubled_plans(open_page):
         assert states == ["Status", "feasible", "invalid", "infeasible"], states
 
 
+def check_nothing_to_draw(open_page):
+    """Without a plan there is its reason, and nothing to zoom or to explain."""
+    with open_page("none") as report:
+        assert "8 ranks hold 131072" in report.text("#lanes")
+        for part in ("#legend", "#zoom-fit", "#axis", ".hint >> nth=0"):
+            assert not report.page.locator(part).is_visible(), part
+    with open_page("troubled") as report:
+        assert report.page.locator("#legend").is_visible() and report.page.locator("#zoom-fit").is_visible()
+
+
 def check_steps(open_page):
     """A file of several plans has a step to choose, and the time of all of them."""
     with open_page("steps") as report:
@@ -371,9 +381,9 @@ def check_forward(open_page):
 
 
 CHECKS = [check_comparison, check_sizes, check_hover, check_wide_groups, check_zoom, check_keyboard, check_themes,
-          check_contrast, check_long_names, check_details_in_sight, check_hostile_text, check_troubled_plans, check_steps,
-          check_what_is_compared, check_questions, check_what_is_asked, check_token_room, check_lines_are_explained, check_pipeline,
-          check_phone, check_forward]  # fmt: skip
+          check_contrast, check_long_names, check_details_in_sight, check_hostile_text, check_troubled_plans,
+          check_nothing_to_draw, check_steps, check_what_is_compared, check_questions, check_what_is_asked,
+          check_token_room, check_lines_are_explained, check_phone, check_pipeline, check_forward]  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ function showLanes(all, last) {
   fillWith(byId('lanes'), ...all.map((lane) => lane.node));
   lanes = all.filter((lane) => lane.canvas);
   byId('axis').hidden = lanes.length === 0;
+  byId('timeline').closest('section').classList.toggle('bare', lanes.length === 0);
   const scale = Math.max(1, last) / lastTime;
   lastTime *= scale;
   Object.assign(view, {begin: view.begin * scale, end: view.end * scale});
