@@ -168,5 +168,6 @@ int main(int argc, char** argv) {
   write(folder + "steps.html", several_steps());
   write(folder + "gap.html", steps_with_a_gap());
   write(folder + "others.html", {entry("a.json", example_plan({.sequences = 200})),
+                                 entry("c.json", example_plan({.sequences = 200})),
                                  entry("b.json", example_plan({.ranks = 8, .sequences = 64}))});
 }

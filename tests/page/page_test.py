@@ -261,7 +261,7 @@ def check_what_is_compared(open_page):
     with open_page("others") as report:
         banners = report.page.locator(".banner").all_inner_texts()
         assert len(banners) == 1, banners
-        assert "a.json is not compared with b.json" in banners[0]
+        assert "a.json and c.json are not compared with b.json" in banners[0]
         assert "other sequences, 8 and 4 ranks" in banners[0]
         assert "rank speeds" not in banners[0], banners[0]
         assert "against" not in report.text("#figures")

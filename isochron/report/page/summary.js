@@ -113,6 +113,24 @@ function questionFacts(plan) {
   return [...facts, ...askedTexts(plan)];
 }
 
+// A banner for all plans that differ from the last one in the same.
+function otherQuestions() {
+  const after = plans[plans.length - 1];
+  const namesOf = new Map();
+  for (const plan of plans) {
+    const differences = differencesOf(plan, after).join(', ');
+    if (differences) namesOf.set(differences, [...(namesOf.get(differences) || []), plan.name]);
+  }
+  return Array.from(namesOf, ([differences, names]) => {
+    const all = names.length === 1 ?
+        `${names[0]} is` :
+        `${names.slice(0, -1).join(', ')} and ${names[names.length - 1]} are`;
+    return banner(
+        'quiet', `${all} not compared with ${after.name}`,
+        `They are about different things: ${differences}`);
+  });
+}
+
 function drawBanners() {
   const banners = plans.flatMap((plan) => {
     if (plan.isInvalid) return [banner('', `${plan.name} is invalid`, plan.violation)];
@@ -125,13 +143,7 @@ function drawBanners() {
     if (plan.dropped.length > 0) notes.push(`${plural(plan.dropped.length, 'sequence')} dropped`);
     return notes.length > 0 ? [banner('quiet', plan.name, notes.join('; '))] : [];
   });
-  const after = plans[plans.length - 1];
-  for (const plan of plans.filter((each) => !isComparable(each, after))) {
-    banners.push(banner(
-        'quiet', `${plan.name} is not compared with ${after.name}`,
-        `They are about different things: ${differencesOf(plan, after).join(', ')}`));
-  }
-  fillWith(byId('banners'), ...banners);
+  fillWith(byId('banners'), ...banners, ...otherQuestions());
 }
 
 function drawHeading() {
