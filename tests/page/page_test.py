@@ -55,7 +55,7 @@ def check_hover(open_page):
         cost, begin, end = (float(report.page.locator("#tip dt", has_text=name).locator("+ dd").inner_text()
                                   .split(" – ")[part].removesuffix(" s").replace(",", ""))
                             for name, part in (("Cost per rank", 0), ("Begin", 0), ("Begin", 1)))  # fmt: skip
-        assert begin > 1000 and abs(end - begin - cost) < 0.02 * cost, (begin, end, cost)
+        assert begin > 1000 and abs(end - begin - cost) < 0.002 * cost, (begin, end, cost)
 
 
 def check_wide_groups(open_page):

@@ -26,8 +26,7 @@ function loadChart(plan, most) {
                       [{value: plan.bound_ns, color: () => colors.bound, dash: [4, 3]}] :
                       [],
                   tip: (rank) =>
-                      [`Rank ${rank}`,
-                       `${busyWords([plan])} ${timeText(busy[rank])}`,
+                      [`Rank ${rank}`, `${busyWords([plan])} ${timeText(busy[rank])}`,
                        `idle ${percentText(1 - busy[rank] / Math.max(1, plan.step_ns))} of ${
                            timeText(plan.step_ns)}`],
                   label: `Busy time of each rank of ${plan.name}. ${caption}.`,

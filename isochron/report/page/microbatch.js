@@ -12,8 +12,8 @@ function blockTitle(block, plan) {
 function blockFacts(block, plan) {
   const {group} = block;
   const perRank = group.tokens / group.size;
-  // To a hundredth of the block, however late it is.
-  const moment = (time) => tickText(time, Math.max(1, block.end - block.begin) / 100, block.end);
+  // To a thousandth of the block, however late it is.
+  const moment = (time) => tickText(time, Math.max(1, block.end - block.begin) / 1000, block.end);
   const facts = [['Group size', `c = ${group.size}`]];
   if (group.exchange) facts.push(['Exchange', group.exchange]);
   facts.push([plan.stages > 1 ? 'Cost of all stages' : 'Cost per rank', timeText(group.cost_ns)]);
