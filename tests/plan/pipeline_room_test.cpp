@@ -14,6 +14,7 @@
 #include "isochron/plan/pipelines/pipeline_bubble.h"
 #include "isochron/plan/pipelines/rank_room.h"
 #include "isochron/plan/pipelines/slot_heights.h"
+#include "isochron/plan/pipelines/uneven_stages.h"
 #include "isochron/simulate/pipeline_time.h"
 #include "tests/plan/singles.h"
 #include "tests/plan/slot_times.h"
@@ -67,6 +68,61 @@ TEST(PipelineBubble, NeverGrowsWithMoreSlots) {
     EXPECT_GT(bubble.share(60), 0);
     EXPECT_EQ(bubble.share(61 + shape.group), 0) << "more than it was made for";
   }
+}
+
+TEST(UnevenStages, OneSlotTakesAllItCosts) {
+  for (const Pass pass : {Pass::train, Pass::forward}) {
+    const UnevenStages two({.stages = 2, .shares = {third, 1 - third}}, pass, 0.3, 4);
+    EXPECT_NEAR(two.part(1), 1, 1e-9);
+    const UnevenStages three({.stages = 3, .shares = {0.2, 0.5, 0.3}}, pass, 0.3, 4);
+    EXPECT_NEAR(three.part(1), 1, 1e-9);
+  }
+}
+
+TEST(UnevenStages, EqualOnesAreAPipelineOfThem) {
+  const std::vector<double> shares(4, 0.25);
+  const UnevenStages stages({.stages = 4, .shares = shares}, Pass::train, third, 20);
+  const PipelineBubble bubble({.stages = 4}, Pass::train, third, 20);
+  for (std::int32_t count = 1; count <= 20; ++count) {
+    EXPECT_GE(stages.part(count), (1 + bubble.share(count)) / 4 * (1 - 1e-12)) << count;
+  }
+}
+
+TEST(UnevenStages, ManySlotsWaitForTheLargestStage) {
+  const UnevenStages stages({.stages = 3, .shares = {0.3, 0.4, 0.3}}, Pass::train, third, 64);
+  EXPECT_DOUBLE_EQ(stages.part(65), 0.4);
+  for (std::int32_t count = 2; count <= 64; ++count) {
+    EXPECT_LE(stages.part(count), stages.part(count - 1)) << count;
+  }
+  EXPECT_GT(stages.part(4), 0.42) << "few wait for the other stages too";
+}
+
+// Slots of every size from 0 to 3, in every order, on stages of random sizes.
+TEST(UnevenStages, HoldForAllSizesOfFewSlots) {
+  double nearest = 2;
+  for (std::uint64_t seed = 0; seed < num_asked(60); ++seed) {
+    Random random(seed);
+    PipelineShape shape{.stages = static_cast<std::int32_t>(random.between(2, 5))};
+    for (std::int32_t stage = 0; stage < shape.stages; ++stage) {
+      shape.shares.push_back(0.2 + random.unit());
+    }
+    const double sum = std::accumulate(shape.shares.begin(), shape.shares.end(), 0.0);
+    for (double& share : shape.shares) share /= sum;
+    const Pass pass = random.below(2) == 0 ? Pass::train : Pass::forward;
+    const double forward_share = 0.2 + 0.6 * random.unit();
+    const auto count = static_cast<std::int32_t>(random.between(1, 5));
+    const UnevenStages stages(shape, pass, forward_share, count);
+    const double of_pass = pass == Pass::train ? 1 : forward_share;
+    std::vector<Nanoseconds> slots(static_cast<std::size_t>(count), 0);
+    for (std::int32_t code = 1; code < 1 << (2 * count); ++code) {
+      for (std::size_t i = 0; i < slots.size(); ++i) slots[i] = (code >> (2 * i) & 3) * 1'000'000;
+      const double time = time_of(shape, slots, forward_share, pass) / shape.stages;
+      const double least = stages.part(count) * sum_of(slots) * of_pass;
+      ASSERT_LE(least, time + 100) << "seed " << seed << ", slots " << code;
+      nearest = std::min(nearest, time / std::max(1.0, least));
+    }
+  }
+  EXPECT_LT(nearest, is_sampled ? 1.5 : 1.001) << "it says little";
 }
 
 // All sizes from 0 to 4 of up to four blocks of equal slots, and of up to five slots.

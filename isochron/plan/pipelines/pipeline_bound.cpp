@@ -34,6 +34,7 @@
 #include "isochron/plan/bounds/bounds.h"
 #include "isochron/plan/pipelines/rank_room.h"
 #include "isochron/plan/pipelines/room_bound.h"
+#include "isochron/plan/pipelines/uneven_stages.h"
 #include "isochron/simulate/chunk_cost.h"
 
 namespace isochron {
@@ -80,7 +81,11 @@ class PipelineBound {
     if (effort == Effort::full && shape_.virtual_ == 1) {
       best = std::max(best, long_slots_bound(best));
     }
-    if (shape_.shares.empty()) best = std::max(best, equal_stages_bound(whole, best, effort));
+    if (shape_.shares.empty()) {
+      best = std::max(best, equal_stages_bound(whole, best, effort));
+    } else if (shape_.virtual_ == 1) {
+      best = std::max(best, uneven_stages_bound(whole));
+    }
     return std::max({Nanoseconds{0}, static_cast<Nanoseconds>(best * (1 - slack)),
                      static_cast<Nanoseconds>(item_bound())});
   }
@@ -206,13 +211,11 @@ class PipelineBound {
 
   // `at_least` is another bound.
   double equal_stages_bound(double whole, double at_least, Effort effort) const {
-    const std::int32_t step = shape_.group;
-    // An empty slot helps nobody, but their number is a multiple.
-    const std::int32_t most = std::max(step, (problem_.num_items() + step - 1) / step * step);
     const auto other_parts = static_cast<double>(room_.transfers());
     const double to_time = pass_share_ / shape_.stages / fastest_speed_;
     const double lost = rounding() + room_.lost();
-    double time = num_slots_time(whole, most);
+    const auto part = [&](std::int32_t count) { return 1 + room_.bubble().share(count); };
+    double time = num_slots_time(whole, part);
     time = std::max(time, (at_least + lost - other_parts) / to_time);
     if (effort == Effort::full) {
       const RoomQuestion question{.choices = bundles_.classes,
@@ -220,22 +223,37 @@ class PipelineBound {
                                   .fixed = fixed_,
                                   .ranks = ranks_,
                                   .least_rank = least_rank_,
-                                  .max_slots = most,
-                                  .slots_per_block = step,
+                                  .max_slots = max_slots(),
+                                  .slots_per_block = shape_.group,
                                   .is_paced = problem_.options().sync == Sync::microbatch};
       time = std::max(time, room_bound(question, time));
     }
     return to_time * time * (1 - slack) + other_parts - lost;
   }
 
-  double num_slots_time(double whole, std::int32_t most) const {
+  double uneven_stages_bound(double whole) const {
+    const UnevenStages stages = uneven_stages_of(problem_);
+    const double time =
+        num_slots_time(whole, [&](std::int32_t count) { return stages.part(count); });
+    return pass_share_ / fastest_speed_ * time * (1 - slack) - rounding();
+  }
+
+  // An empty slot helps nobody, but their number is a multiple.
+  std::int32_t max_slots() const {
+    const std::int32_t step = shape_.group;
+    return std::max(step, (problem_.num_items() + step - 1) / step * step);
+  }
+
+  // Of what some rank works, that part at least which the number of its slots makes it take.
+  template <class Part>
+  double num_slots_time(double whole, const Part& part) const {
     double best = infinite;
-    for (std::int32_t count = 1; count <= most; ++count) {
+    for (std::int32_t count = 1; count <= max_slots(); ++count) {
       const double work =
           std::max({whole, beside_fixed_ + count * fixed_,
                     (bundles_.area + count * fixed_ * problem_.num_ranks()) / ranks_});
-      if (work >= best) break;
-      best = std::min(best, work * (1 + room_.bubble().share(count)));
+      if (work * part(max_slots()) >= best) break;
+      best = std::min(best, work * part(count));
     }
     return best;
   }

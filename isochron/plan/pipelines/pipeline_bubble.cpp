@@ -16,8 +16,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "isochron/plan/pipelines/block_turn.h"
-
 namespace isochron {
 
 namespace {
@@ -50,18 +48,20 @@ std::vector<double> sums_of_weights(const BlockTurn& turn, double first, double 
 
 PipelineBubble::PipelineBubble(const PipelineShape& shape, Pass pass, double forward_share,
                                std::int32_t max_slots)
-    : slots_per_block_(block_turn(shape).slots_per_block) {
+    : PipelineBubble(block_turn(shape), pass, forward_share, max_slots) {}
+
+PipelineBubble::PipelineBubble(const BlockTurn& turn, Pass pass, double forward_share,
+                               std::int32_t max_slots)
+    : slots_per_block_(turn.slots_per_block) {
   const std::int32_t num_blocks = (max_slots + slots_per_block_ - 1) / slots_per_block_;
   share_of_.assign(static_cast<std::size_t>(num_blocks), 0);
   if (pass == Pass::forward) {
     // Nothing is missed: in the mean over all slots each takes the path along as often.
-    const double depth = static_cast<double>(shape.stages - 1) / shape.virtual_;
     for (std::int32_t i = 0; i < num_blocks; ++i) {
-      share_of_[static_cast<std::size_t>(i)] = depth / ((i + 1) * slots_per_block_);
+      share_of_[static_cast<std::size_t>(i)] = turn.gain / (i + 1);
     }
     return;
   }
-  const BlockTurn turn = block_turn(shape);
   const double backward_share = 1 - forward_share;
   constexpr int num_parts = 16;
   for (int i = 0; i <= num_parts + 1; ++i) {

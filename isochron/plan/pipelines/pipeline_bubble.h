@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "isochron/plan/pipelines/block_turn.h"
 #include "isochron/step/plan_options.h"
 #include "isochron/step/topology.h"
 
@@ -14,6 +15,9 @@ class PipelineBubble {
   // For up to `max_slots` slots, at least one.
   PipelineBubble(const PipelineShape& shape, Pass pass, double forward_share,
                  std::int32_t max_slots);
+
+  // The same of paths that gain and miss that.
+  PipelineBubble(const BlockTurn& turn, Pass pass, double forward_share, std::int32_t max_slots);
 
   // Whatever is in so many slots or fewer, in whatever order: stages * step is at least
   // 1 + share() times what the slots cost, but for roundings and without transfers. 0 for more than
