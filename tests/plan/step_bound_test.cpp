@@ -50,6 +50,16 @@ TEST(StepBound, ARankWithFewMicrobatchesNeedsWhatIsDense) {
   EXPECT_EQ(search_step(problem, 325, 10'000).time, 325);
 }
 
+// On a rank of speed 1.25 a micro-batch of 3 ns takes 2.4 and is rounded to 2, one of 6 to 5: two
+// of them end before one.
+TEST(StepBound, EveryMicrobatchOfAFastRankIsRounded) {
+  const Topology topology{.ranks = 1, .capacity = 10, .rank_speed = {1.25}};
+  const Problem problem(singles({3, 3}), topology, plain_cost(0),
+                        resolved({.context = "static:1"}, topology));
+  EXPECT_LE(step_bound(problem), 4);
+  EXPECT_LE(equal_step_bound(problem), 4);
+}
+
 // Groups of four and eight exchange for less than those of three and six, and a long sequence needs
 // six ranks at least: short ones may stand beside it in groups that are not the smallest.
 TEST(StepBound, NoStepBeatsItWhereLargerGroupsExchangeForLess) {

@@ -53,6 +53,10 @@ class StepBound {
       const auto& speeds = problem.topology().rank_speed;
       for (const double speed : speeds) speed_ += speed;
       fastest_speed_ = *std::max_element(speeds.begin(), speeds.end());
+      const bool is_exact = std::all_of(speeds.begin(), speeds.end(), [](double speed) {
+        return 1 / speed == std::floor(1 / speed);
+      });
+      rounding_ = is_exact ? 0 : 1 + 0.5 * problem.num_items();
     } else {
       speed_ = problem.num_ranks();
     }
@@ -143,7 +147,8 @@ class StepBound {
                     [&](const Option& option) { return problem_.grows_from(option.size); })) {
       double work = 0;
       for (const Option& option : first) work += paced_work(option);
-      item_area_ = std::max(item_area_, static_cast<Nanoseconds>(work / speed_ * (1 - slack)));
+      const double mean = work / speed_ * (1 - slack) - rounding_;
+      item_area_ = std::max(item_area_, static_cast<Nanoseconds>(mean));
     }
     begin_.reserve(count + 1);
     for (std::size_t i = 0; i < count; ++i) {
@@ -331,7 +336,7 @@ class StepBound {
   }
 
   bool area_fits(Nanoseconds target) const {
-    return sum_at(target).area * (1 - slack) <= speed_ * static_cast<double>(target);
+    return sum_at(target).area * (1 - slack) <= speed_ * (static_cast<double>(target) + rounding_);
   }
 
   // The density for which slots_fit() allows the least work.
@@ -502,6 +507,7 @@ class StepBound {
   bool is_plain_;     // every bundle is one item
   double speed_ = 0;  // of all ranks
   double fastest_speed_ = 1;
+  double rounding_ = 0;  // of the micro-batches of a rank, which take their cost over its speed
   std::vector<std::size_t> begin_;  // of the options of each bundle
   std::vector<Option> options_;
   std::vector<std::int32_t> left_out_;  // sizes of each bundle from here on; empty: none
