@@ -9,35 +9,6 @@ namespace isochron {
 
 namespace {
 
-// Every bundle in one micro-batch.
-NarrowerQuestion with_whole_bundles(const Problem& problem) {
-  NarrowerQuestion question;
-  Work work;
-  work.lengths = problem.work().lengths;
-  work.extra_costs = problem.work().extra_costs;
-  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
-    const auto parts = problem.items_of(bundle);
-    if (std::any_of(parts.begin(), parts.end(),
-                    [&](ItemId item) { return problem.is_alone(item); })) {
-      return {};
-    }
-    question.parts.emplace_back(parts.begin(), parts.end());
-    std::vector<SequenceId> whole;
-    for (const ItemId item : parts) {
-      const auto ids = problem.sequences_of(item);
-      whole.insert(whole.end(), ids.begin(), ids.end());
-    }
-    std::sort(whole.begin(), whole.end());
-    work.items.push_back(whole);
-    work.bundles.push_back({bundle});
-  }
-  PlanOptions options = problem.options();
-  options.keep_groups = KeepGroups::microbatch;
-  question.problem = std::make_unique<Problem>(std::move(work), problem.topology(), problem.model(),
-                                               options, problem.purse());
-  return question;
-}
-
 // No group smaller than a node, or half of one, where whole nodes leave ranks over: these may idle.
 std::vector<std::unique_ptr<Problem>> with_nodes(const Problem& problem) {
   std::vector<std::unique_ptr<Problem>> questions;
@@ -55,6 +26,15 @@ std::vector<std::unique_ptr<Problem>> with_nodes(const Problem& problem) {
     questions.push_back(with_options(problem, options));
   }
   return questions;
+}
+
+// No group larger than half of what may be: what is long takes longer, and leaves no ranks idle.
+std::unique_ptr<Problem> with_smaller_groups(const Problem& problem) {
+  PlanOptions options = problem.options();
+  const std::int32_t largest = problem.sizes().back();
+  options.max_context_size = largest / 2;
+  if (options.max_context_size <= std::max(1, options.min_context_size)) return nullptr;
+  return with_options(problem, options);
 }
 
 // The slots of a training step, whose micro-batches take longer in the same proportion.
@@ -102,6 +82,37 @@ DraftSlots NarrowerQuestion::answer(const Problem& other, DraftSlots slots) cons
   return slots;
 }
 
+std::optional<NarrowerQuestion> find_whole_prompts(const Problem& problem) {
+  NarrowerQuestion question;
+  Work work;
+  work.lengths = problem.work().lengths;
+  work.extra_costs = problem.work().extra_costs;
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    const auto parts = problem.items_of(bundle);
+    if (std::any_of(parts.begin(), parts.end(),
+                    [&](ItemId item) { return problem.is_alone(item); })) {
+      return std::nullopt;
+    }
+    question.parts.emplace_back(parts.begin(), parts.end());
+    std::vector<SequenceId> whole;
+    for (const ItemId item : parts) {
+      const auto ids = problem.sequences_of(item);
+      whole.insert(whole.end(), ids.begin(), ids.end());
+    }
+    std::sort(whole.begin(), whole.end());
+    work.items.push_back(whole);
+    work.bundles.push_back({bundle});
+  }
+  PlanOptions options = problem.options();
+  options.keep_groups = KeepGroups::microbatch;
+  question.problem = std::make_unique<Problem>(std::move(work), problem.topology(), problem.model(),
+                                               options, problem.purse());
+  if (question.problem->sizes().empty() || !holds_every_bundle(*question.problem)) {
+    return std::nullopt;
+  }
+  return question;
+}
+
 std::vector<NarrowerQuestion> narrower_questions(const Problem& problem) {
   const PlanOptions& options = problem.options();
   const bool is_fixed = context_mode(options.context).kind == ContextMode::Kind::fixed;
@@ -126,7 +137,10 @@ std::vector<NarrowerQuestion> narrower_questions(const Problem& problem) {
   // Where groups have any size and ranks their own counts, the bound does not see what they share:
   // that the answer is far from it says little. In pipelines aligned groups have asked.
   const bool is_loose = !problem.is_aligned() && (options.counts == Counts::free || has_stages);
-  if (options.keep_groups == KeepGroups::rank && !is_loose) add(with_whole_bundles(problem));
+  const bool is_paced = options.sync == Sync::microbatch;
+  if (options.keep_groups == KeepGroups::rank && !is_loose && (has_stages || is_paced)) {
+    if (auto question = find_whole_prompts(problem)) questions.push_back(*std::move(question));
+  }
   // Cells of several sizes know nothing of slow ranks, and slow ones may be in all of them.
   if (has_stages && problem.has_speeds()) add({.problem = without_speeds(problem)});
   // Groups of one size know best which of them are slow, and are even slots of few sequences.
@@ -139,6 +153,7 @@ std::vector<NarrowerQuestion> narrower_questions(const Problem& problem) {
   if (is_sparse || !has_stages) add({.problem = with_other_sync(problem)});
   if (!is_fixed) {
     for (auto& question : with_nodes(problem)) add({.problem = std::move(question)});
+    if (is_sparse) add({.problem = with_smaller_groups(problem)});
     if (is_sparse && has_stages) add({.problem = find_powers(problem)});
   }
   if (asks_training) add_single_sequences();  // seldom ahead of what training finds

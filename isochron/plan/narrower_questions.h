@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "isochron/plan/draft_slots.h"
@@ -19,7 +20,12 @@ struct NarrowerQuestion {
   [[nodiscard]] DraftSlots answer(const Problem& other, DraftSlots slots) const;
 };
 
-// Those that a search may be ahead on. Each holds every bundle.
+// Every prompt in one micro-batch: few items, which are soon planned. None where a bundle has a
+// sequence that is alone, or none of the sizes holds one.
+[[nodiscard]] std::optional<NarrowerQuestion> find_whole_prompts(const Problem& problem);
+
+// Those that a search may be ahead on, but for whole prompts where ranks wait for the members of
+// their groups only. Each holds every bundle.
 [[nodiscard]] std::vector<NarrowerQuestion> narrower_questions(const Problem& problem);
 
 }  // namespace isochron

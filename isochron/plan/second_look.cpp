@@ -38,15 +38,11 @@ bool has_one_size(const DraftSlots& slots, std::int32_t size) {
 }
 
 // Whether static sizes get the search that they would get alone, so that none is ever faster;
-// groups of any size have aligned ones that asked them. Many kept prompts, and stages, are seldom
-// behind; in pipelines annealing gets further on few sequences.
+// groups of any size have aligned ones that asked them, and grids of pipelines have been asked.
 bool are_static_sizes_searched(const StepPlan& plan, const Problem& problem) {
-  const PlanOptions& options = plan.options;
-  if (context_mode(options.context).kind == ContextMode::Kind::fixed) return false;
+  if (context_mode(plan.options.context).kind == ContextMode::Kind::fixed) return false;
   if (plan.topology.pipeline.stages > 1) return is_annealed(problem);
-  if (!problem.is_aligned()) return false;
-  return options.keep_groups == KeepGroups::none || options.sync == Sync::microbatch ||
-         has_few_items(problem);
+  return problem.is_aligned();
 }
 
 class SecondLook {
@@ -66,6 +62,9 @@ class SecondLook {
     if (has_sizes && !is_pipeline_) {
       search_static_sizes();
       search_powers();
+    }
+    if (is_kept() && !is_pipeline_ && problem_.options().sync == Sync::step && is_far()) {
+      search_whole_prompts();
     }
     // Nothing takes much longer than that.
     left_ = worth(2 * least_possible());
@@ -158,8 +157,10 @@ class SecondLook {
                                                 : 0.003;
     const bool are_few =
         has_few_items(problem_) && (problem_.is_aligned() || is_annealed(problem_));
-    const double beyond = time - (has_grids() ? 1.3 : 1.2) * least_possible();
-    const double unusual = are_few ? beyond / (has_grids() ? 8 : 4) : 0;
+    // The bound of unequal stages is further off.
+    const bool is_uneven = !trial_.topology.pipeline.shares.empty();
+    const double beyond = time - (is_uneven ? 1.3 : 1.2) * least_possible();
+    const double unusual = are_few ? beyond / 4 : 0;
     return std::max(share * part * time_of_looks(time), unusual);
   }
   // Grids are made in haste where a step is short.
@@ -247,6 +248,17 @@ class SecondLook {
     consider(whole_answer(*powers));
   }
 
+  void search_whole_prompts() {
+    const auto question = find_whole_prompts(problem_);
+    if (!question) return;
+    // Few items, which are planned in about as much of the step as all of it may be.
+    const double cost = 1e5 + 15e3 * question->problem->num_items() + least_possible() / 100;
+    const double lost = static_cast<double>(least().time) - least_possible();
+    constexpr double part_gained = 0.25;
+    if (cost > part_gained * lost) return;
+    consider(question->answer(problem_, whole_answer(*question->problem)));
+  }
+
   // That of a narrower question. Bundles that leave holes are found out sooner than a step is,
   // as far as `time`, which a step takes.
   static Nanoseconds bound_of_size(const Problem& fixed, Nanoseconds time) {
@@ -277,6 +289,12 @@ class SecondLook {
     return work;
   }
 
+  // Whether the whole effort, of about ten nanoseconds a unit, is nothing beside the step.
+  bool is_worth_all() const {
+    constexpr double nothing = 1.0 / 400;
+    return !is_pipeline_ && 10 * static_cast<double>(effort_) < nothing * least_possible();
+  }
+
   // A rough answer tells: more effort seldom makes up for what the question leaves out.
   void search_others() {
     constexpr std::int64_t to_begin = 2000;  // less than that saves little
@@ -287,7 +305,8 @@ class SecondLook {
       if (!is_bound_known && is_beaten(bound_of(*question.problem))) continue;
       // In pipelines whole bundles are few, and take as long to look at as all they hold.
       const std::int64_t of_items = effort_ * question.problem->num_items() / problem_.num_items();
-      const std::int64_t part = has_grids()              ? of_items / 4
+      const std::int64_t part = is_worth_all()           ? effort_
+                                : has_grids()            ? of_items / 4
                                 : question.parts.empty() ? effort_ / 8
                                                          : effort_ / 4;
       const std::int64_t rough = std::max({part, std::min(effort_, to_begin), thorough(question)});

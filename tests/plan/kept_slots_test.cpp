@@ -349,26 +349,21 @@ TEST(WholeBundles, AreOneMicrobatchEach) {
     drawn.cost.context = {{.kind = ContextKind::none, .links = {}}};
     return std::make_unique<Problem>(drawn.work, drawn.topology, drawn.cost, drawn.options);
   };
-  const auto find_whole = [](const Problem& problem) {
-    std::vector<NarrowerQuestion> questions = narrower_questions(problem);
-    std::erase_if(questions, [](const auto& question) { return question.parts.empty(); });
-    return questions;
-  };
   const auto asked = problem_of({{20, 90, 20}, {60, 20}});
-  const auto found = find_whole(*asked);
-  ASSERT_EQ(found.size(), 1u);
-  const Problem& whole = *found.front().problem;
+  const auto found = find_whole_prompts(*asked);
+  ASSERT_TRUE(found);
+  const Problem& whole = *found->problem;
   EXPECT_EQ(whole.num_items(), 2);
   EXPECT_EQ(whole.tokens(1, 0), 130);
   EXPECT_FALSE(whole.item_fits(1, 0));
   EXPECT_TRUE(whole.item_fits(2, 0));
   const DraftSlots slots =
-      found.front().answer(*asked, {{{.ranks = {.first = 0, .size = 2}, .items = {0}}},
-                                    {{.ranks = {.first = 1, .size = 1}, .items = {1}}}});
+      found->answer(*asked, {{{.ranks = {.first = 0, .size = 2}, .items = {0}}},
+                             {{.ranks = {.first = 1, .size = 1}, .items = {1}}}});
   EXPECT_EQ(slots[0][0].items, (std::vector<ItemId>{0, 1, 2}));
   EXPECT_EQ(slots[1][0].items, (std::vector<ItemId>{3, 4}));
   // More than all ranks hold at once.
-  EXPECT_TRUE(find_whole(*problem_of({{90, 90, 90}, {20}})).empty());
+  EXPECT_FALSE(find_whole_prompts(*problem_of({{90, 90, 90}, {20}})));
 }
 
 TEST(WholeBundles, AGiantSequenceDoesNotBindTheRanksOfAllOthers) {

@@ -64,6 +64,20 @@ TEST(NarrowerQuestions, AskForNoNodeWhereThereAreNoGroups) {
   }
 }
 
+// Eight ranks of which long sequences would take all: half of them is asked about too.
+TEST(NarrowerQuestions, FewSequencesAskForSmallerGroups) {
+  const Problem problem = equal_counts("dynamic", {700, 40, 30}, 8);
+  const std::vector<NarrowerQuestion> held = narrower_questions(problem);
+  EXPECT_TRUE(std::none_of(held.begin(), held.end(), [](const NarrowerQuestion& question) {
+    return question.problem->options().max_context_size == 4;
+  })) << "the longest needs more";
+  const Problem shorter = equal_counts("dynamic", {350, 40, 30}, 8);
+  const std::vector<NarrowerQuestion> questions = narrower_questions(shorter);
+  EXPECT_TRUE(std::any_of(questions.begin(), questions.end(), [](const NarrowerQuestion& question) {
+    return question.problem->options().max_context_size == 4;
+  }));
+}
+
 TEST(NarrowerQuestions, OnlySlowRanksOrEvenSlotsAskForGroupsOfOneSize) {
   Topology topology{.ranks = 4, .capacity = 100};
   const auto contexts = [&](Sync sync) {
@@ -81,10 +95,8 @@ TEST(NarrowerQuestions, OnlySlowRanksOrEvenSlotsAskForGroupsOfOneSize) {
 TEST(NarrowerQuestions, WholePromptsAreAnsweredByTheirParts) {
   const Drawn drawn = plain_bundles({{10, 20}, {30}});
   const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
-  const std::vector<NarrowerQuestion> questions = narrower_questions(problem);
-  const auto whole = std::find_if(questions.begin(), questions.end(),
-                                  [](const auto& each) { return !each.parts.empty(); });
-  ASSERT_NE(whole, questions.end());
+  const auto whole = find_whole_prompts(problem);
+  ASSERT_TRUE(whole);
   ASSERT_EQ(whole->problem->num_items(), 2);
   EXPECT_EQ(whole->problem->tokens(1, 0), 30);
   const DraftSlots slots = whole->answer(problem, {{on(0, 1, {1}), on(1, 1, {0})}});
@@ -93,15 +105,21 @@ TEST(NarrowerQuestions, WholePromptsAreAnsweredByTheirParts) {
   EXPECT_EQ(slots[0][1].items, (std::vector<ItemId>{0, 1}));
 }
 
+// A prompt with a part that stands alone is in more than one micro-batch.
+TEST(NarrowerQuestions, APromptWithALongPartIsNotWhole) {
+  const Drawn drawn = plain_bundles({{10, 20}, {30}});
+  Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
+  problem.set_alone(1, 2);
+  EXPECT_FALSE(find_whole_prompts(problem));
+}
+
 // Where counts are equal a rank that idles takes a part of what was whole, on the same ranks alone.
 TEST(NarrowerQuestions, PartsFillWhatIdles) {
   Drawn drawn = plain_bundles({{10, 20}, {30}});
   drawn.options.counts = Counts::equal;
   const Problem problem(drawn.work, drawn.topology, drawn.cost, drawn.options);
-  const std::vector<NarrowerQuestion> questions = narrower_questions(problem);
-  const auto whole = std::find_if(questions.begin(), questions.end(),
-                                  [](const auto& each) { return !each.parts.empty(); });
-  ASSERT_NE(whole, questions.end());
+  const auto whole = find_whole_prompts(problem);
+  ASSERT_TRUE(whole);
   const DraftSlots slots =
       whole->answer(problem, {{on(0, 1, {0}), on(1, 1, {1})}, {on(0, 1, {}), on(1, 1, {})}});
   ASSERT_EQ(slots.size(), 2U);

@@ -114,6 +114,67 @@ TEST(PipelinePlan, IsNeverSlowerThanAStaticContext) {
   });
 }
 
+// What may be faster is asked for at the default effort too, of few and many sequences, kept or
+// not.
+TEST(PipelinePlan, OfLongTailsIsNeverSlowerThanAStaticSize) {
+  int num_pairs = 0;
+  for (std::uint64_t seed = 0; seed < num_asked(36); ++seed) {
+    Random random(seed);
+    const std::int32_t counts[] = {30, 64, 128, 300};
+    const std::int32_t ranks[] = {12, 16, 64, 256};
+    const auto count = counts[random.below(4)];
+    Topology topology{.ranks = ranks[random.below(4)],
+                      .capacity = 16'384,
+                      .pipeline = {.stages = 2 << random.below(3)}};
+    set_shape(random, topology.pipeline);
+    StepQuestion question{.batch = batch_of(long_tailed_lengths(count, seed)),
+                          .topology = topology,
+                          .cost = cost_7b_h100(),
+                          .options = {.context = "dynamic"}};
+    for (Tokens& length : question.batch.lengths) {
+      length = std::min(length, topology.capacity * topology.ranks / 4);
+    }
+    if (random.below(2) == 0) question.options.pass = Pass::forward;
+    if (random.below(2) == 0) question.options.sync = Sync::microbatch;
+    if (random.below(3) == 0) {
+      question.options.keep_groups = KeepGroups::rank;
+      for (std::int32_t i = 0; i < count; ++i) {
+        question.batch.groups.emplace_back(i / 4);
+        if (i % 4 == 0) question.batch.group_names.push_back(std::to_string(i / 4));
+      }
+    }
+    const StepPlan plan =
+        plan_step(question.batch, question.topology, question.cost, question.options);
+    for (std::int32_t size = 1; size <= topology.ranks; size *= 2) {
+      if (topology.ranks % size != 0) continue;
+      question.options.context = "static:" + std::to_string(size);
+      const StepPlan fixed =
+          plan_step(question.batch, question.topology, question.cost, question.options);
+      if (!has_plan(fixed)) continue;
+      ++num_pairs;
+      // Of kept prompts a size alone may get further with other questions.
+      const bool is_kept = question.options.keep_groups != KeepGroups::none;
+      const Nanoseconds more = fixed.predicted_step_ns / (is_kept ? 25 : 250);
+      EXPECT_LE(plan.predicted_step_ns, fixed.predicted_step_ns + more)
+          << "seed " << seed << ": " << question;
+    }
+  }
+  EXPECT_GE(num_pairs, num_asked(36));
+}
+
+// A sample of the ranks does not have the longest sequence, and grids that suit it suit the whole
+// badly, which cells do not.
+TEST(PipelinePlan, ASampleWithoutTheLongestSequenceIsNotTrusted) {
+  std::vector<Tokens> lengths;
+  for (std::int64_t i = 0; i < 1024; ++i) {
+    lengths.push_back(i == 500 ? 10'000 : 100 + (i * i * 7919 + i * 104'729) % 1400);
+  }
+  const StepPlan plan =
+      checked_plan(batch_of(lengths), {.ranks = 256, .capacity = 16'384, .pipeline = {.stages = 2}},
+                   cost_7b_h100(), {.context = "dynamic"});
+  EXPECT_LE(plan.predicted_step_ns * 10, plan.lower_bound_ns * 12);
+}
+
 TEST(PipelinePlan, RanksOfSpeedOneChangeNothing) {
   Topology topology{.ranks = 8, .capacity = 4096, .pipeline = {.stages = 4}};
   const Batch batch = batch_of(long_tailed_lengths(200, 1));

@@ -105,6 +105,7 @@ class PipelineSearch {
         looks_worth_(looks_worth(problem, bound, work)),
         is_hasty_(looks_worth_ < 1),
         is_kept_(problem.num_bundles() != problem.num_items()),
+        asks_sizes_(!is_fixed_ && problem.is_aligned()),
         are_all_short_(is_trained() && are_short(problem, bound)),
         capacity_(problem.capacity()),
         heights_(shape_, problem.options().pass, problem.model().forward_share),
@@ -178,9 +179,19 @@ class PipelineSearch {
     const std::vector<GridRecipe> grids =
         has_start_ || are_better ? std::vector<GridRecipe>{} : find_grids(scout);
     if (may_have_cells && has_sample_ && !cells && !is_near_bound(best_rough_)) scout_cells();
-    if (cells && is_near(cells->time)) consider_cells(cells->guess);
+    bool has_cells = may_have_cells && !has_sample_;
+    if (cells && is_near(cells->time)) {
+      consider_cells(cells->guess);
+      has_cells = true;
+    }
     consider_grids(grids);
-    if (!is_fixed_) consider_mixed(scout);
+    // What a sample promises may not hold for the whole, which has longer items.
+    if (may_have_cells && !has_cells && is_far(best_time())) consider_cells({});
+    if (!is_fixed_) {
+      consider_mixed(scout);
+      consider_flat();
+    }
+    if (asks_sizes_) consider_static_sizes();
     if (best_.empty()) {  // no grid holds everything
       consider(equalized(search_kept_slots(problem_, 0, work_)), true);
     }
@@ -211,6 +222,11 @@ class PipelineSearch {
   bool is_good(Nanoseconds time) const { return time <= good_time(); }
   // Grids that are so near are hardly behind cells of several sizes.
   bool is_near_bound(Nanoseconds time) const { return time - bound_ <= bound_ / 20; }
+  // So far that half of what is lost pays for a search of cells.
+  bool is_far(Nanoseconds time) const {
+    const double lost = static_cast<double>(time) - 1.1 * static_cast<double>(bound_);
+    return lost / 2 > time_for_cells();
+  }
   // In a step as short as that little is worth a look.
   bool is_hardly_worth() const { return looks_worth_ < 0.12; }
   // Which plan keeps a limit on activations, their times do not tell.
@@ -283,6 +299,34 @@ class PipelineSearch {
     return all;
   }
 
+  // Every static size that may be faster, the likeliest first.
+  void consider_static_sizes() {
+    std::vector<std::pair<Nanoseconds, std::int32_t>> sizes;  // by what they take at least
+    for (const std::int32_t size : problem_.sizes()) {
+      if (!holds_all(problem_, size) || !is_static_size(problem_, size)) continue;
+      sizes.emplace_back(static_pipeline_bound(problem_, room_, size), size);
+    }
+    std::sort(sizes.begin(), sizes.end());
+    for (const auto& [least, size] : sizes) {
+      if (least < best_time()) ask_static_size(size);
+    }
+  }
+
+  // The plan that the size has alone, once, if that may be faster.
+  void ask_static_size(std::int32_t size) {
+    if (std::find(asked_.begin(), asked_.end(), size) != asked_.end()) return;
+    asked_.push_back(size);
+    const auto fixed = with_static_size(problem_, size);
+    if (fixed == nullptr) return;
+    const RankRoom room = rank_room_of(*fixed);
+    const Nanoseconds bound = pipeline_bound(*fixed, room);
+    if (bound >= best_time()) return;
+    StepPlan alone = trial_;
+    alone.options = fixed->options();
+    const std::int64_t work = fixed->options().effort ? work_ : default_effort(*fixed);
+    if (consider(search_pipeline(*fixed, alone, room, bound, work, {}), false)) best_size_ = size;
+  }
+
   void consider_grids(const std::vector<GridRecipe>& recipes) {
     if (!recipes.empty()) best_size_ = recipes.front().size;
     const std::size_t most = !is_hasty_ || !is_paced() ? recipes.size() : has_sample_ ? 2 : 1;
@@ -291,6 +335,10 @@ class PipelineSearch {
     for (std::size_t i = 0; i < recipes.size(); ++i) {
       const auto& [time, num_slots, size] = recipes[i];
       if ((i >= most || !is_near(time)) && !is_limited()) break;
+      if (asks_sizes_ && !is_limited()) {
+        ask_static_size(size);
+        continue;
+      }
       const CellItems cells(problem_, equal_cells(problem_, size));
       // Items that wait for a long one are spread best where that is counted.
       const GridShape shape{.num_slots = num_slots,
@@ -403,6 +451,21 @@ class PipelineSearch {
     consider_found(std::move(tight));
     return true;
   }
+  // Slots that take the least time without stages, found in haste: the best where few of them hold
+  // everything side by side.
+  void consider_flat() {
+    constexpr std::int32_t few = 6;  // items for each rank
+    if (!is_hasty_ || capacity_ < problem_.capacity()) return;
+    if (problem_.num_items() > few * problem_.num_ranks()) return;
+    if (problem_.options().keep_groups == KeepGroups::rank) return;
+    const double cost = 1e5 + 3e3 * problem_.num_items();
+    const double lost = static_cast<double>(best_time()) - 1.05 * static_cast<double>(bound_);
+    Purse& purse = *problem_.purse();
+    if (lost < 4 * cost || purse.left() <= 0 || !purse.pays(cost, lost)) return;
+    constexpr std::int64_t least_work = 1;
+    consider_found(search_slots(problem_, 0, least_work).slots);
+  }
+
   // Ranks that idle beside groups of several sizes share what they run, where that is better than
   // to take something from elsewhere.
   bool consider_found(DraftSlots slots) {
@@ -482,8 +545,11 @@ class PipelineSearch {
   bool is_fixed_;
   double looks_worth_;
   bool is_hasty_;
-  bool is_kept_;        // bundles of several items, few of them
-  bool are_all_short_;  // in a training pass
+  bool is_kept_;  // bundles of several items, few of them
+  // Whether no static size may be faster.
+  bool asks_sizes_;
+  std::vector<std::int32_t> asked_;  // sizes
+  bool are_all_short_;               // in a training pass
   bool has_sample_ = false;
   Tokens capacity_;  // of a rank, for micro-batches of several items
   SlotHeights heights_;

@@ -8,7 +8,8 @@
 namespace isochron {
 
 // A step of ranks that are pipelines of several stages, by simulate() never slower than
-// naive_plan() where its groups are admitted, and seldom than a static size that the options admit.
+// naive_plan() where its groups are admitted, nor, unless there is `start`, than a static size that
+// the options admit.
 // `plan` holds the question, `room` is that of its pipelines; no step is shorter than `bound`.
 // Keeps options.max_activation_bytes if it finds slots that do. `start` is never better than the
 // answer: what aligned groups get, where groups have any size; else empty.
