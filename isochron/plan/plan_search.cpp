@@ -189,6 +189,14 @@ bool are_slots_worth(const Problem& problem, Nanoseconds bound, Nanoseconds alig
   return saved > std::min(in_haste, time_of_equal_counts(problem));
 }
 
+// The slots, or others that are full already if those are not and take longer once they are.
+DraftSlots or_full(const Problem& problem, DraftSlots slots, const DraftSlots& others) {
+  if (others.empty() || has_placeholder(others) || !has_placeholder(slots)) return slots;
+  const auto full = FullSlots(problem).find(slots);
+  if (!full) return others;
+  return predicted_time(problem, *full) < predicted_time(problem, others) ? *full : others;
+}
+
 // The slots, unless the best for ranks that all wait for each other end earlier, of few items.
 DraftSlots or_exact_slots(const Problem& problem, DraftSlots slots) {
   constexpr std::int32_t few = 10;
@@ -197,8 +205,10 @@ DraftSlots or_exact_slots(const Problem& problem, DraftSlots slots) {
   if (!problem.purse()->pays(for_all_sets)) return slots;
   PlanOptions options = problem.options();
   options.sync = Sync::microbatch;
-  auto exact = find_exact_slots(*with_options(problem, options));
+  const SlotRanks used = must_be_full(options) ? SlotRanks::all : SlotRanks::some;
+  auto exact = find_exact_slots(*with_options(problem, options), used);
   if (!exact) return slots;
+  if (used == SlotRanks::all) return or_full(problem, std::move(slots), exact->slots);
   equalize(problem, 1, exact->slots);
   return earlier_of(problem, std::move(slots), std::move(exact->slots));
 }
@@ -268,14 +278,6 @@ DraftSlots search_synced(const StepPlan& plan, const Problem& problem, Answer an
   return best;
 }
 
-// The slots, or others that are full already if those are not and take longer once they are.
-DraftSlots or_full(const Problem& problem, DraftSlots slots, const DraftSlots& others) {
-  if (others.empty() || has_placeholder(others) || !has_placeholder(slots)) return slots;
-  const auto full = FullSlots(problem).find(slots);
-  if (!full) return others;
-  return predicted_time(problem, *full) < predicted_time(problem, others) ? *full : others;
-}
-
 DraftSlots search_stages(const StepPlan& plan, const Problem& problem, Answer answer,
                          std::int64_t effort, Nanoseconds& bound) {
   DraftSlots start;
@@ -326,6 +328,12 @@ DraftSlots search(const StepPlan& plan, const Problem& problem, Answer answer, s
   const bool is_given = bound > 0;
   if (plan.topology.pipeline.stages > 1) return search_stages(plan, problem, answer, effort, bound);
   if (options.sync == Sync::microbatch) {
+    if (must_be_full(options)) {
+      if (auto exact = find_exact_slots(problem, SlotRanks::all)) {
+        bound = exact->time;
+        return std::move(exact->slots);
+      }
+    }
     if (auto exact = find_exact_slots(problem)) {
       bound = exact->time;
       equalize(problem, 1, exact->slots);

@@ -6,7 +6,9 @@
 
 #include <utility>
 
+#include "isochron/check/check.h"
 #include "isochron/plan/bundles/full_cells.h"
+#include "isochron/plan/plan.h"
 #include "tests/plan/equal_counts.h"
 
 namespace isochron {
@@ -145,6 +147,47 @@ TEST(FullSlots, ThereAreNoneOfOneSequenceOnGroupsOfOneRank) {
   const Problem problem(singles({90}), topology, plain_cost(10),
                         resolved({.counts = Counts::equal}, topology));
   EXPECT_FALSE(full_slots(problem, {{on(0, 1, {0}), on(1, 1, {})}}));
+}
+
+// Prompts that need four ranks, and one that fits a single one: of 97 ranks the 24 groups of four
+// leave one over, which no other prompt can have.
+TEST(FullSlots, APromptOfItsOwnTakesTheRankThatWideCellsLeaveOver) {
+  Batch batch;
+  for (int prompt = 0; prompt < 30; ++prompt) {
+    for (int part = 0; part < 8; ++part) {
+      batch.lengths.push_back(prompt == 7 ? 200 + 50 * part : 900 + 700 * part);
+      batch.groups.emplace_back(prompt);
+    }
+    batch.group_names.push_back(std::to_string(prompt));
+  }
+  const Topology topology{
+      .ranks = 97, .capacity = 2048, .pipeline = {.stages = 2, .virtual_ = 2, .group = 2}};
+  PlanOptions options{.context = "dynamic", .keep_groups = KeepGroups::rank};
+  const CostModel cost = cost_preset("qwen3-8b_h100");
+  const StepPlan idle = plan_step(batch, topology, cost, options);
+  options.short_ = Short::error;
+  const StepPlan full = plan_step(batch, topology, cost, options);
+  EXPECT_EQ(find_violation(to_json(full), &batch).value_or("valid"), "valid");
+  ASSERT_FALSE(full.microbatches.empty()) << full.reason;
+  EXPECT_LE(full.predicted_step_ns, 2 * idle.predicted_step_ns);
+}
+
+// Groups of three would be the even way, but the second one crosses the border of a node and pays
+// the dear link; four ranks and two do not.
+TEST(FullSlots, TwoSequencesKeepClearOfTheBorderOfANode) {
+  CostModel cost = plain_cost();
+  cost.context = {{.kind = ContextKind::all_gather_kv,
+                   .bytes_per_token = 1,
+                   .links = {{4, 1, 0}, {1 << 20, 1, 1e6}}}};
+  Batch batch;
+  batch.lengths = {4000, 2000};
+  for (const Sync sync : {Sync::microbatch, Sync::step}) {
+    const StepPlan plan = plan_step(
+        batch, {.ranks = 6, .capacity = 8000}, cost,
+        {.context = "dynamic", .sync = sync, .counts = Counts::equal, .short_ = Short::error});
+    ASSERT_FALSE(plan.microbatches.empty()) << plan.reason;
+    EXPECT_LT(plan.predicted_step_ns, 1'000'000) << "no group needs the dear link";
+  }
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
 // Bundles that need about equally many ranks are dealt into cells together: dearest first by what
 // they take of all ranks, then the cells get ranks by what they run. That tells about what so many
 // cells take in so many slots; of the best the items are spread over the slots. Which bundles run
-// beside each other, and which after them, is chosen last.
+// beside each other, and which after them, is chosen last. The cheapest of those that need the
+// fewest ranks also stands apart: the ranks that wider cells leave over take no others.
 
 #include "isochron/plan/bundles/full_cells.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <set>
@@ -51,11 +53,11 @@ class FullCells {
     std::vector<Part> best(classes.size() + 1);  // of the first classes
     best[0].time = 0;
     for (std::size_t last = 1; last <= classes.size(); ++last) {
-      std::vector<BundleId> bundles;
+      std::vector<BundleId> others;  // than those of the first class
       for (std::size_t first = last; first-- > 0;) {
-        bundles.insert(bundles.end(), classes[first].begin(), classes[first].end());
-        if (best[first].time >= best[last].time) continue;
-        const Part part = best_part(bundles);
+        const Part part =
+            best[first].time < best[last].time ? best_part(classes[first], others) : Part{};
+        others.insert(others.end(), classes[first].begin(), classes[first].end());
         if (best[first].time + part.time >= best[last].time) continue;
         best[last] = best[first];
         best[last].time += part.time;
@@ -188,11 +190,16 @@ class FullCells {
     return times;
   }
 
-  // Few numbers of cells, and of slots that each of so many fills, from as many as the limits need.
-  static std::set<std::int32_t> cell_counts(std::int32_t most) {
+  // Few numbers of cells, those among them that fill the ranks with one more, and of slots that
+  // each of so many fills, from as many as the limits need.
+  std::set<std::int32_t> cell_counts(std::int32_t most) const {
     std::set<std::int32_t> counts;
     for (std::int32_t count = 1; count < most; count += 1 + count / 4) counts.insert(count);
     counts.insert(most);
+    for (const std::int32_t size : problem_.sizes()) {
+      const std::int32_t filled = problem_.num_ranks() / size;
+      if (problem_.num_ranks() % size > 0 && filled < most) counts.insert(filled + 1);
+    }
     return counts;
   }
   std::set<std::int32_t> slot_counts(std::int32_t num_cells, const Pile& all) const {
@@ -210,7 +217,7 @@ class FullCells {
     }
     const std::int32_t most = all.num_items / num_cells / multiple_ * multiple_;
     std::set<std::int32_t> counts;
-    for (std::int32_t count = least; count <= most; count += 1 + count / 2) {
+    for (std::int32_t count = std::max(1, least); count <= most; count += 1 + count / 2) {
       const std::int32_t whole = (count + multiple_ - 1) / multiple_ * multiple_;
       if (whole <= most) counts.insert(whole);
     }
@@ -218,10 +225,9 @@ class FullCells {
     return counts;
   }
 
-  // Nothing if the bundles do not fill so many slots of so many cells.
-  std::optional<Cut> find_cut(const std::vector<BundleId>& bundles, std::int32_t num_slots,
-                              std::int32_t num_cells) const {
-    Cut cut{.num_slots = num_slots, .piles = deal(bundles, num_slots, num_cells)};
+  // Nothing if the piles do not fill so many slots.
+  std::optional<Cut> find_cut(std::vector<Pile> piles, std::int32_t num_slots) const {
+    Cut cut{.num_slots = num_slots, .piles = std::move(piles)};
     if (cut.piles.empty()) return std::nullopt;
     std::vector<TimesBySize> loads;
     for (const Pile& pile : cut.piles) loads.push_back(times_of(pile, num_slots));
@@ -244,12 +250,22 @@ class FullCells {
     return time * (num_slots + wait) / num_slots;
   }
 
-  // Of these bundles, in any order.
-  Part best_part(std::vector<BundleId> bundles) const {
+  void sort_dearest_first(std::vector<BundleId>& bundles) const {
     std::stable_sort(bundles.begin(), bundles.end(), [&](BundleId a, BundleId b) {
       return bundles_[static_cast<std::size_t>(a)].area >
              bundles_[static_cast<std::size_t>(b)].area;
     });
+  }
+
+  // Of all these bundles, in any order.
+  Part best_part(std::vector<BundleId> narrow, const std::vector<BundleId>& others) const {
+    std::vector<BundleId> bundles = narrow;
+    bundles.insert(bundles.end(), others.begin(), others.end());
+    sort_dearest_first(bundles);
+    sort_dearest_first(narrow);
+    std::vector<BundleId> beside;  // all but the cheapest that needs the fewest ranks
+    std::copy_if(bundles.begin(), bundles.end(), std::back_inserter(beside),
+                 [&](BundleId id) { return id != narrow.back(); });
     Pile all;
     for (const BundleId id : bundles) put(id, all);
     const std::int32_t most_cells =
@@ -257,7 +273,15 @@ class FullCells {
     std::vector<Cut> cuts;
     for (const std::int32_t num_cells : cell_counts(most_cells)) {
       for (const std::int32_t num_slots : slot_counts(num_cells, all)) {
-        if (auto cut = find_cut(bundles, num_slots, num_cells)) cuts.push_back(*std::move(cut));
+        if (auto cut = find_cut(deal(bundles, num_slots, num_cells), num_slots)) {
+          cuts.push_back(*std::move(cut));
+        }
+        if (others.empty() || num_cells == 1) continue;
+        auto piles = deal(beside, num_slots, num_cells - 1);
+        const auto apart = piles.empty() ? piles : deal({narrow.back()}, num_slots, 1);
+        if (apart.empty()) continue;
+        piles.push_back(apart.front());
+        if (auto cut = find_cut(std::move(piles), num_slots)) cuts.push_back(*std::move(cut));
       }
     }
     std::stable_sort(cuts.begin(), cuts.end(),
