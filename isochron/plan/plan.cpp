@@ -78,6 +78,24 @@ std::int64_t work_of_trial(const Problem& problem) {
   return problem.num_items() <= few ? 50'000 : 0;
 }
 
+// What the search finds with the effort that is asked for. More than the default goes other ways
+// sooner, which may miss what the default finds: that counts too.
+FoundSlots search_with_effort(const StepPlan& plan, const Problem& problem) {
+  FoundSlots found = search_plan(plan, problem, effort_of(problem));
+  if (effort_of(problem) <= default_effort(problem)) return found;
+  StepPlan usual = plan;
+  usual.options.effort.reset();
+  const auto same = with_options(problem, usual.options);
+  FoundSlots others = search_plan(usual, *same, default_effort(*same));
+  const auto score = [&](const DraftSlots& slots) {
+    return std::tuple(must_be_full(plan.options) && has_placeholder(slots),
+                      excess_with(problem, slots, usual), predicted_time(problem, slots));
+  };
+  found.bound = std::max(found.bound, others.bound);
+  if (score(others.slots) < score(found.slots)) found.slots = std::move(others.slots);
+  return found;
+}
+
 // The same sequences where ranks may idle. A bound of that is one of this too.
 FoundSlots search_with_placeholders(const StepPlan& plan, const Problem& problem) {
   StepPlan same = plan;
@@ -146,6 +164,12 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
             name_of(plan.options.keep_groups));
     check_groups(where, batch.groups, num_rows);
   }
+  for (std::size_t i = 0; i < batch.groups.size(); ++i) {
+    const PromptGroupId group = batch.groups[i];
+    const std::size_t num_names = batch.group_names.size();
+    require(group.value() >= 0 && group.index() < num_names, where,
+            "groups[{}] is {}, but there are {} group_names", i, group.value(), num_names);
+  }
 
   const PaddedRows rows =
       pad_rows(static_cast<std::int32_t>(num_rows),
@@ -181,9 +205,9 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
       note_short(true);
       return false;
     }
-    const auto found = [&] { return search_plan(plan, problem, effort_of(problem)); };
     const bool is_planned = plan.options.balance && is_searched;
-    auto [slots, bound] = is_planned ? found() : FoundSlots{.slots = deal_in_order(problem)};
+    auto [slots, bound] = is_planned ? search_with_effort(plan, problem)
+                                     : FoundSlots{.slots = deal_in_order(problem)};
     if (is_full && has_placeholder(slots)) {
       if (auto full = FullSlots(problem).find(slots)) slots = *std::move(full);
     }

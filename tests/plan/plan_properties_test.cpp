@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "isochron/check/check.h"
+#include "isochron/core/random.h"
 #include "isochron/plan/baselines.h"
 #include "isochron/plan/plan.h"
 #include "isochron/plan/plan_slots.h"
@@ -81,6 +82,48 @@ TEST(PlanProperties, MoreEffortIsSeldomSlower) {
     if (has_plan(little) && little.dropped == much.dropped) comparison.add(seed, much, little);
   }
   comparison.expect(200, 0.05, 0.995, 1.25);
+}
+
+// More than the default counts what the default finds.
+TEST(PlanProperties, MoreThanTheDefaultEffortIsNeverSlower) {
+  for (std::uint64_t seed = 0; seed < num_asked(60); ++seed) {
+    StepQuestion question = random_step_question(seed);
+    question.options.effort.reset();
+    const StepPlan usual = answer(question);
+    question.options.effort = 400'000;
+    const StepPlan much = answer(question);
+    if (!has_plan(usual)) continue;
+    ASSERT_TRUE(has_plan(much)) << "seed " << seed << ": " << question;
+    if (usual.dropped != much.dropped) continue;
+    EXPECT_LE(much.predicted_step_ns, usual.predicted_step_ns)
+        << "seed " << seed << ": " << question;
+  }
+}
+
+// 16 prompts of 64 answers on 13 ranks: a prompt in one micro-batch stands on one rank beside
+// groups of four, which its parts may do as well.
+TEST(PlanProperties, KeptPromptsAreNotSlowerThanWholeOnes) {
+  Batch batch;
+  Random random(3);
+  for (int prompt = 0; prompt < 16; ++prompt) {
+    const Tokens mean = random.between(300, 700);
+    for (int answer_of = 0; answer_of < 64; ++answer_of) {
+      batch.lengths.push_back(random.between(mean / 2, 2 * mean));
+      batch.groups.emplace_back(prompt);
+    }
+    batch.group_names.push_back(std::to_string(prompt));
+  }
+  for (const std::int32_t ranks : {11, 13, 17, 19}) {
+    const Topology topology{.ranks = ranks, .capacity = 65'536};
+    const auto kept = [&](KeepGroups keep) {
+      return plan_step(batch, topology, cost_preset("qwen3-8b_h100"),
+                       {.context = "dynamic", .keep_groups = keep});
+    };
+    const StepPlan whole = kept(KeepGroups::microbatch);
+    const StepPlan parts = kept(KeepGroups::rank);
+    ASSERT_TRUE(has_plan(whole));
+    EXPECT_LE(parts.predicted_step_ns * 100, whole.predicted_step_ns * 102) << ranks << " ranks";
+  }
 }
 
 // Aligned groups are groups of any size: the search begins with what they get alone.

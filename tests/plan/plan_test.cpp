@@ -446,6 +446,11 @@ TEST(Plan, RejectsAnEmptyBatchAndListsThatDoNotMatch) {
   EXPECT_EQ(message(batch), "[plan] extra_cost_ns has 1 values, must have 2 as there are lengths");
   EXPECT_EQ(message(batch_of({3}), {.keep_groups = KeepGroups::rank}),
             "[plan] keep_groups is rank, but the batch has no groups");
+  Batch nameless = batch_of({3, 4});
+  nameless.groups = {PromptGroupId(0), PromptGroupId(1)};
+  nameless.group_names = {"a"};
+  EXPECT_EQ(message(nameless, {.keep_groups = KeepGroups::rank}),
+            "[plan] groups[1] is 1, but there are 1 group_names");
 }
 
 TEST(Plan, RejectsOptionsThatContradictEachOther) {
