@@ -192,6 +192,8 @@ std::string to_json(const StepPlan& plan) {
 StepPlan step_plan_from_json(std::string_view json_text, PlanHash hash) {
   Json json = parse_json(json_text, where);
   require_object(json, where, "the plan");
+  const std::string kind = text_of(member(json, where, "schema"), where, "schema");
+  require(kind == schema, where, "schema is \"{}\", must be {}", kind, schema);
   static const std::vector<std::string> keys = {"schema",
                                                 "status",
                                                 "reason",
@@ -215,8 +217,6 @@ StepPlan step_plan_from_json(std::string_view json_text, PlanHash hash) {
                                                 "dropped",
                                                 "hash"};
   require_known_keys(json, where, keys);
-  const std::string kind = text_of(member(json, where, "schema"), where, "schema");
-  require(kind == schema, where, "schema is \"{}\", must be {}", kind, schema);
   const auto integer = [&](std::string_view key, std::int64_t low, std::int64_t high) {
     return integer_of(member(json, where, key), where, key, low, high);
   };

@@ -43,7 +43,7 @@ void require_valid(const Topology& topology) {
             shape.group);
   }
   require(shape.transfer_ns >= 0 && shape.transfer_ns <= max_total_cost, where,
-          "pipeline.transfer_ns is {}, must be at least 0", shape.transfer_ns);
+          "pipeline.transfer_ns is {}, must be from 0 to {}", shape.transfer_ns, max_total_cost);
   if (!shape.shares.empty()) {
     require(shape.shares.size() == static_cast<std::size_t>(shape.num_chunks()), where,
             "pipeline.shares has {} numbers, must be one for each of the {} chunks",

@@ -155,6 +155,12 @@ TEST(StepPlan, RejectsADocumentOfAnotherForm) {
             "[plan] line 1 is not valid JSON at byte 2 of the text");
   EXPECT_EQ(rejection([](Json& j) { j["schema"] = "isochron.pack.v1"; }),
             "[plan] schema is \"isochron.pack.v1\", must be isochron.plan.v1");
+  EXPECT_EQ(rejection([](Json& j) {
+              j["schema"] = "isochron.balance.v1";
+              j["max_cost"] = 1;
+            }),
+            "[plan] schema is \"isochron.balance.v1\", must be isochron.plan.v1")
+      << "before its keys";
   EXPECT_EQ(rejection([](Json& j) { j["rank"] = 1; }),
             "[plan] unknown key \"rank\", did you mean \"ranks\"?");
   const Json document = Json::parse(to_json(wide_plan()));
@@ -298,7 +304,8 @@ TEST(Topology, NamesWhatIsOutOfRange) {
     if (most == 1) continue;
     EXPECT_EQ(with({.stages = stages, .virtual_ = most, .group = stages}), "accepted") << stages;
   }
-  EXPECT_EQ(with({.transfer_ns = -1}), "[plan] pipeline.transfer_ns is -1, must be at least 0");
+  EXPECT_EQ(with({.transfer_ns = -1}),
+            "[plan] pipeline.transfer_ns is -1, must be from 0 to 4611686018427387904");
   EXPECT_EQ(with({.stages = 2, .shares = {1}}),
             "[plan] pipeline.shares has 1 numbers, must be one for each of the 2 chunks");
   EXPECT_EQ(with({.stages = 2, .shares = {0, 1}}), "[plan] a share is 0, must be above 0");

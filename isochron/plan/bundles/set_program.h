@@ -10,11 +10,10 @@
 
 namespace isochron {
 
-// The linear program that covers each of a few elements once by parts of sets, at the least cost,
-// and its dual: prices of the elements.
+// The linear program that covers each of a few elements, at most 255, once by parts of sets, at the
+// least cost, and its dual: prices of the elements.
 class SetProgram {
  public:
-  static constexpr std::size_t max_elements = 255;
   static constexpr std::size_t max_members = 5;
   struct Set {
     Set(std::size_t num_elements, double its_cost) : cost(its_cost) {
