@@ -405,7 +405,13 @@ def test_an_interrupted_command_leaves_nothing_behind(tmp_path: pathlib.Path, mo
         "--max-length",
         "9999",
     ]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    # A shell starts what runs in the background with interrupts ignored.
+    process = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     until = time.monotonic() + 60
     while not list(tmp_path.glob("out.tmp-*")) and time.monotonic() < until:
         time.sleep(0.05)
