@@ -132,7 +132,9 @@ def measure_kept(bench, source, ranks, capacity, count, options, **more):
     return batches and measure(
         bench.planner,
         [[length for length, _ in batch] for batch in batches],
-        bench.question(ranks, capacity, {"context": "dynamic", "keep_groups": "rank", **options}, **more),
+        bench.question(
+            ranks, capacity, {"context": "dynamic", "keep_groups": "rank", **options}, **more
+        ),
         [numbered(group for _, group in batch) for batch in batches],
     )
 
@@ -155,13 +157,19 @@ def kept_groups(bench, folder):
             ours = capacity == 16 * K and measure_kept(bench, source, ranks, capacity, count, {})
             if ours:
                 bench.row(
-                    name, ranks, capacity, count, ours, bench.page.judge(ours.meets(KEPT_AIM, ranks))
+                    name,
+                    ranks,
+                    capacity,
+                    count,
+                    ours,
+                    bench.page.judge(ours.meets(KEPT_AIM, ranks)),
                 )
     bench.table(
         "Prompt groups kept on ranks in other modes",
         "The same batches. The bound of any size sees which prompts share ranks where ranks have at "
         "most one each. Target: about 1 % of the step.",
-        "mode", "target",
+        "mode",
+        "target",
     )
     modes = [
         ("microbatch", {"sync": "microbatch"}, {}), ("equal counts", {"counts": "equal"}, {}),
@@ -182,7 +190,11 @@ def long_tails(bench, _):
         "Prompts with long tails kept on ranks",
         "16 consecutive lengths are a prompt. Target: about 1 % of the step.", "mode", "target",
     )  # fmt: skip
-    modes = [("step", {}, {}), ("microbatch", {"sync": "microbatch"}, {}), ("4 stages", {}, {"stages": 4})]
+    modes = [
+        ("step", {}, {}),
+        ("microbatch", {"sync": "microbatch"}, {}),
+        ("4 stages", {}, {"stages": 4}),
+    ]
     for mode, options, more in modes:
         for name, lengths in bench.sources.items():
             for ranks, capacity, count in [(8, 16 * K, 256), (64, 16 * K, 1024)]:
@@ -259,7 +271,11 @@ def two_exchanges(bench, folder):
                 if not batches:
                     continue
                 stages = {"stages": 4} if mode == "4 stages" else {}
-                ours = measure(bench.planner, batches, bench.question(ranks, capacity, options, **stages, **more))
+                ours = measure(
+                    bench.planner,
+                    batches,
+                    bench.question(ranks, capacity, options, **stages, **more),
+                )
                 aim = aim_of(name, ranks, capacity, batches) if aim_of else UNFELT
                 verdict = bench.page.judge(ours.meets(aim, ranks)) if aim else "-"
                 bench.row(name, ranks, capacity, count, ours, mode, verdict)
@@ -271,11 +287,17 @@ def two_exchanges(bench, folder):
 
 
 def every_mode(bench, _):
-    """All that can be asked for together, on a number of ranks whose groups do not nest."""
-    ranks, capacity, count = 12, 16 * K, 256
+    """All that can be asked for together, on numbers of ranks whose groups do not nest: one that has
+    many divisors, and a prime."""
+    for ranks, most_batches in ((12, 4), (13, 2)):
+        every_mode_on(bench, ranks, most_batches)
+
+
+def every_mode_on(bench, ranks, most_batches):
+    capacity, count = 16 * K, 256
     bench.table(
-        "Every mode on 12 ranks",
-        "At most 4 batches. Prompts are 4 consecutive lengths; whole ones in a micro-batch have lengths of up to "
+        f"Every mode on {ranks} ranks",
+        f"At most {most_batches} batches. Prompts are 4 consecutive lengths; whole ones in a micro-batch have lengths of up to "
         "20,000. Two sequences: at most in a micro-batch. Slow: every third rank has 80 % of the speed. Uneven: the last chunk of layers is half as long again. "
         "Transfers take 2 ms. Target: about 1 % of the step.",
         "context", "sync", "stages", "policy", "target",
@@ -304,20 +326,37 @@ def every_mode(bench, _):
                     if policy in ("uneven", "transfers") and stages == 1:
                         continue
                     for name, lengths in bench.sources.items():
-                        longest = 20_000 if policy == "in one micro-batch" else ranks * capacity * 7 // 8
-                        batches = cut([min(length, longest) for length in lengths], ranks, capacity, count)[:4]
+                        longest = (
+                            20_000 if policy == "in one micro-batch" else ranks * capacity * 7 // 8
+                        )
+                        batches = cut(
+                            [min(length, longest) for length in lengths], ranks, capacity, count
+                        )[:most_batches]
                         if not batches:
                             continue
                         has_prompts = "keep_groups" in options
                         prompts = [[place // 4 for place in range(count)]] * len(batches)
                         asked = {"context": context, "sync": sync, **options}
                         machine = machine_of(policy, stages * virtual)
-                        question = bench.question(ranks, capacity, asked, stages=stages, virtual=virtual, **machine)
-                        ours = measure(bench.planner, batches, question, prompts if has_prompts else None)
+                        question = bench.question(
+                            ranks, capacity, asked, stages=stages, virtual=virtual, **machine
+                        )
+                        ours = measure(
+                            bench.planner, batches, question, prompts if has_prompts else None
+                        )
                         shape = f"{stages}, {virtual} virtual" if virtual > 1 else stages
                         verdict = bench.page.judge(ours.meets(UNFELT, ranks))
                         bench.row(
-                            name, ranks, capacity, count, ours, context, sync, shape, policy, verdict
+                            name,
+                            ranks,
+                            capacity,
+                            count,
+                            ours,
+                            context,
+                            sync,
+                            shape,
+                            policy,
+                            verdict,
                         )
 
 
@@ -356,7 +395,9 @@ def sparse(bench, _):
         for name, lengths in bench.sources.items():
             for ranks in (16, 64, 256):
                 batches = cut(lengths, ranks, capacity, ranks)
-                ours = measure(bench.planner, batches, bench.question(ranks, capacity, options, **more))
+                ours = measure(
+                    bench.planner, batches, bench.question(ranks, capacity, options, **more)
+                )
                 verdict = bench.page.judge(ours.meets(UNFELT, ranks))
                 bench.row(name, ranks, capacity, ranks, ours, mode, verdict)
 
@@ -475,7 +516,9 @@ def corners(bench, _):
     page.table("planning ms", "step ms", "of step", "over bound", "question")
     for _, ms, answer, words in asked[:12]:
         step_ms, bound_ms = answer["predicted_step_ns"] / 1e6, answer["lower_bound_ns"] / 1e6
-        page.row(f"{ms:.2f}", f"{step_ms:.1f}", f"{ms / bound_ms:.1%}", ratio(step_ms / bound_ms), words)
+        page.row(
+            f"{ms:.2f}", f"{step_ms:.1f}", f"{ms / bound_ms:.1%}", ratio(step_ms / bound_ms), words
+        )
 
 
 def relations(bench, _):
@@ -490,7 +533,9 @@ def relations(bench, _):
         step = bench.planner.ask(verb="plan", runs=1, **question)["predicted_step_ns"]
         for relation, wider in wider_questions(question) if step else ():
             answer = bench.planner.ask(verb="plan", runs=1, **wider)
-            ratios[relation].append((answer["predicted_step_ns"] / step, asked_in_words(name, question)))
+            ratios[relation].append(
+                (answer["predicted_step_ns"] / step, asked_in_words(name, question))
+            )
     page.add()
     page.add("## What cannot be slower")
     page.add()
@@ -520,8 +565,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", required=True, help="plan_bench")
     parser.add_argument("--lengths", default="", help="a folder of length files")
-    parser.add_argument("--quick", action="store_true", help="few batches, no judgement of times, and no file is written")
-    parser.add_argument("--only", nargs="+", choices=PARTS, help="these tables, and no file is written")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="few batches, no judgement of times, and no file is written",
+    )
+    parser.add_argument(
+        "--only", nargs="+", choices=PARTS, help="these tables, and no file is written"
+    )
     arguments = parser.parse_args()
     is_quick = arguments.quick
     is_written = not is_quick and not arguments.only
@@ -539,17 +590,27 @@ def main():
         sources = {"lognormal": lognormal(20_480, 7.0, 1.2, 120_000, 0)}
     page = Page()
     page.head("Step plans beside Megatron's scheduler", is_quick=not is_written)
-    page.add("- cost model 7b_h100 unless another is named; processor time of one thread with the bound, median of at least 20 runs")
-    page.add("- of step: that time over the step that the bound allows; about 1 % (1.25 %), or a millisecond, is a target of all, but of 4,096 ranks")
-    page.add("- N ranks, C tokens a rank, n sequences; batches of consecutive lengths, at most 20 a row")
-    page.add("- Megatron: the packing-aware scheduler of its development branch, lengths padded as groups need")
+    page.add(
+        "- cost model 7b_h100 unless another is named; processor time of one thread with the bound, median of at least 20 runs"
+    )
+    page.add(
+        "- of step: that time over the step that the bound allows; about 1 % (1.25 %), or a millisecond, is a target of all, but of 4,096 ranks"
+    )
+    page.add(
+        "- N ranks, C tokens a rank, n sequences; batches of consecutive lengths, at most 20 a row"
+    )
+    page.add(
+        "- Megatron: the packing-aware scheduler of its development branch, lengths padded as groups need"
+    )
     bench = Bench(Program(arguments.program), page, sources, ROWS[:4] if is_quick else ROWS)
     for name in arguments.only or [name for name in PARTS if not (is_quick and name == "large")]:
         PARTS[name](bench, folder)
     if not is_quick and bench.shares:
         over = [share for share in bench.shares if share > 0.01]
         page.add()
-        page.add(f"{len(over)} of {len(bench.shares)} rows take more than 1 % of the step, at most {max(bench.shares):.2%}.")
+        page.add(
+            f"{len(over)} of {len(bench.shares)} rows take more than 1 % of the step, at most {max(bench.shares):.2%}."
+        )
     page.close("plans", is_quick=not is_written)
     return 0 if all(page.targets) else 1
 

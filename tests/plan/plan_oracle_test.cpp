@@ -60,7 +60,12 @@ void expect_near_the_best(const char* name, const QuestionShape& shape, Aim aim,
     const StepPlan plan =
         plan_step(question.batch, question.topology, question.cost, question.options);
     if (!best) {
-      EXPECT_EQ(plan.status, Status::infeasible);
+      // That prompts which keep their ranks fill no slots, counting does not always prove.
+      const bool is_searched = question.options.keep_groups == KeepGroups::rank &&
+                               question.options.short_ != Short::empty;
+      EXPECT_TRUE(plan.status == Status::infeasible ||
+                  (is_searched && plan.status == Status::unknown))
+          << name_of(plan.status);
       continue;
     }
     EXPECT_TRUE(plan.status == Status::optimal || plan.status == Status::feasible)
@@ -164,6 +169,14 @@ void expect_near_the_best_with(const std::string& name, QuestionShape shape, Aim
   }
 }
 
+// A policy of plans, beside the mode.
+struct Policy {
+  const char* name;
+  QuestionShape shape;
+  Aim aim = pipelined;
+  std::vector<std::uint64_t> others = {};  // seeds
+};
+
 TEST(PlanOracle, FewSequencesAMicrobatch) {
   expect_near_the_best_with("max_sequences", {.options = {.context = aligned, .max_sequences = 2}});
 }
@@ -213,6 +226,48 @@ TEST(PlanOracle, KeptGroupsOfAnySize) {
   expect_near_the_best_with("keep rank, any", shape, restricted, 100);
 }
 
+TEST(PlanOracle, EveryPolicyOnGroupsOfAnySize) {
+  const Policy policies[] = {
+      {"keep microbatch",
+       {.options = {.keep_groups = KeepGroups::microbatch}, .has_groups = true},
+       restricted},
+      {"tensor_parallel", {.options = {.tensor_parallel = 4}}, restricted},
+      {"max_sequences", {.options = {.max_sequences = 2}}, restricted},
+      {"forward", {.options = {.pass = Pass::forward}}, restricted},
+      {"alone", {.options = {.oversize = Oversize::alone}}, restricted},
+      {"extra costs", {.has_extra_costs = true}, restricted},
+      {"slow ranks", {.has_speeds = true}, {1.003, 1.08}},
+  };
+  for (const Policy& policy : policies) {
+    QuestionShape shape = policy.shape;
+    shape.most_ranks = 5;
+    shape.options.context = any;
+    expect_near_the_best_with(std::string(policy.name) + ", any", shape, policy.aim, 60);
+  }
+}
+
+TEST(PlanOracle, KeptGroupsWithEqualCounts) {
+  for (const std::string& context : {std::string("static:1"), aligned, any}) {
+    for (const KeepGroups keep : {KeepGroups::rank, KeepGroups::microbatch}) {
+      for (const Short short_ : {Short::empty, Short::error, Short::drop}) {
+        // What is dropped of prompts on ranks the oracle knows by sequence, not by prompt.
+        if (keep == KeepGroups::rank && short_ == Short::drop) continue;
+        const QuestionShape shape{.most_sequences = 5,
+                                  .most_ranks = 5,
+                                  .options = {.context = context,
+                                              .counts = Counts::equal,
+                                              .short_ = short_,
+                                              .keep_groups = keep},
+                                  .has_groups = true,
+                                  .has_wide_choice = context != "static:1"};
+        const std::string name = "equal counts, keep " + std::string(name_of(keep)) + ", short " +
+                                 std::string(name_of(short_)) + ", " + context;
+        expect_near_the_best(name.c_str(), shape, short_ == Short::empty ? equal : full, 40);
+      }
+    }
+  }
+}
+
 TEST(PlanOracle, ExtraCostsAndSlowRanks) {
   expect_near_the_best_with("extra costs",
                             {.options = {.context = aligned}, .has_extra_costs = true});
@@ -239,14 +294,6 @@ TEST(PlanOracle, Stages) {
   }
 }
 
-// A policy of plans beside stages.
-struct StagePolicy {
-  const char* name;
-  QuestionShape shape;
-  Aim aim = pipelined;
-  std::vector<std::uint64_t> others = {};  // seeds
-};
-
 // Up to five sequences, on groups of at most two.
 QuestionShape pairs_on_three_ranks(QuestionShape shape, const std::string& context) {
   shape.most_sequences = 5;
@@ -261,7 +308,7 @@ QuestionShape pairs_on_three_ranks(QuestionShape shape, const std::string& conte
 // Groups of all ranks are the best of almost all tiny questions, whatever else is asked: pairs on
 // three ranks leave a choice, in which half of the questions tell the two kinds of waiting apart.
 TEST(PlanOracle, StagesWithEveryPolicy) {
-  const StagePolicy policies[] = {
+  const Policy policies[] = {
       {"no other", {}},
       {"keep rank",
        {.options = {.keep_groups = KeepGroups::rank}, .has_groups = true},
@@ -271,9 +318,15 @@ TEST(PlanOracle, StagesWithEveryPolicy) {
       {"slow ranks", {.has_speeds = true}, pipelined_in_haste, {50}},
       {"shares", {.has_shares = true}},
       {"transfers", {.has_transfers = true}},
+      {"forward", {.options = {.pass = Pass::forward}}},
+      {"max_sequences", {.options = {.max_sequences = 2}}},
+      {"alone", {.options = {.oversize = Oversize::alone}}},
+      {"extra costs", {.has_extra_costs = true}},
+      {"short error", {.options = {.short_ = Short::error}}, {1.004, 1.03}},
+      {"short drop", {.options = {.short_ = Short::drop}}, {1.004, 1.03}},
   };
   for (const std::string& context : {aligned, any}) {
-    for (const StagePolicy& policy : policies) {
+    for (const Policy& policy : policies) {
       QuestionShape shape = pairs_on_three_ranks(policy.shape, context);
       for (const std::int32_t stages : {2, 3}) {
         shape.stages = stages;
@@ -310,7 +363,7 @@ TEST(PlanOracle, VirtualStages) {
 
 // Pairs on three ranks, as above.
 TEST(PlanOracle, VirtualStagesWithEveryPolicy) {
-  const StagePolicy policies[] = {
+  const Policy policies[] = {
       {"no other", {}},
       {"forward", {.options = {.pass = Pass::forward}}},
       {"keep rank", {.options = {.keep_groups = KeepGroups::rank}, .has_groups = true}},
@@ -318,9 +371,13 @@ TEST(PlanOracle, VirtualStagesWithEveryPolicy) {
       {"slow ranks", {.has_speeds = true}},
       {"shares", {.has_shares = true}},
       {"transfers", {.has_transfers = true}},
+      {"keep microbatch", {.options = {.keep_groups = KeepGroups::microbatch}, .has_groups = true}},
+      {"tensor_parallel", {.options = {.tensor_parallel = 4}}},
+      {"max_sequences", {.options = {.max_sequences = 2}}},
+      {"extra costs", {.has_extra_costs = true}},
   };
   for (const std::string& context : {aligned, any}) {
-    for (const StagePolicy& policy : policies) {
+    for (const Policy& policy : policies) {
       QuestionShape shape = pairs_on_three_ranks(policy.shape, context);
       shape.stages = 2;
       shape.virtual_ = 2;
