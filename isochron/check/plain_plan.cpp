@@ -91,7 +91,7 @@ class PlainPlan {
     const std::int64_t count = static_cast<std::int64_t>(units_.size()) + num_padding_;
     if (count % multiple == 0) return 0;
     // Prompts that keep their ranks are dropped whole.
-    const bool may_drop = options_.short_ == Short::drop && num_padding_ == 0 &&
+    const bool may_drop = options_.short_ == Short::drop && !view_.must_divide() &&
                           options_.keep_groups != KeepGroups::rank;
     if (!may_drop || count < multiple) return -1;
     return count % multiple;

@@ -38,16 +38,17 @@ Violation find_one_slot_violation(const PlanView& view, std::size_t slot) {
 
 Violation find_padding_violation(const PlanView& view) {
   const std::int64_t multiple = view.options().pad_multiple;
-  const std::int64_t num_missing =
-      rounded_up(view.num_real(), multiple) * multiple - view.num_real();
+  const std::int64_t num_kept =
+      std::max<std::int64_t>(0, view.num_real() - std::ssize(view.plan().dropped));
+  const std::int64_t num_missing = rounded_up(num_kept, multiple) * multiple - num_kept;
   if (view.options().pad == Pad::error && num_missing > 0) {
-    return fmt::format("{} sequences are not a multiple of {}, but options.pad is error",
-                       view.num_real(), multiple);
+    return fmt::format("{} sequences are not a multiple of {}, but options.pad is error", num_kept,
+                       multiple);
   }
   const std::int64_t wanted = view.options().pad == Pad::rows ? num_missing : 0;
   return broken_unless(view.plan().padding_rows == wanted,
                        "padding_rows is {}, must be {} with {} sequences and a multiple of {}",
-                       view.plan().padding_rows, wanted, view.num_real(), multiple);
+                       view.plan().padding_rows, wanted, num_kept, multiple);
 }
 
 Violation find_slot_violation(const PlanView& view) {

@@ -32,6 +32,11 @@ class PlanView {
   [[nodiscard]] Tokens length_of(SequenceId id) const;
   [[nodiscard]] Nanoseconds extra_cost_of(SequenceId id) const;
 
+  // Whether what runs has to divide by options.pad_multiple.
+  [[nodiscard]] bool must_divide() const {
+    return options().pad != Pad::uneven && options().pad_multiple > 1;
+  }
+
   // What moves as a whole: single sequences, or those of a prompt group where groups are kept. A
   // padding row belongs to no group. Numbered by first occurrence.
   [[nodiscard]] std::int64_t unit_of(SequenceId id) const;

@@ -46,6 +46,16 @@ StepPlan without_answer(StepPlan plan, Status status, std::string reason) {
   return plan;
 }
 
+// The rows of the first `num_kept` units.
+std::int64_t num_rows_of(const StepPlan& plan, std::size_t num_kept) {
+  if (num_kept == num_units(plan)) return std::ssize(plan.batch.lengths);
+  std::int64_t num_rows = 0;
+  for (std::size_t i = 0; i < plan.batch.lengths.size(); ++i) {
+    num_rows += unit_of(plan, i) < num_kept ? 1 : 0;
+  }
+  return num_rows;
+}
+
 // Fewer leave a group without one, however they are spread.
 std::int64_t fewest_items(const StepPlan& plan) {
   const PipelineShape& shape = plan.topology.pipeline;
@@ -190,6 +200,14 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
   const bool is_full = must_be_full(plan.options);
   bool are_too_few = false;  // for any slots at all
   const auto is_answered = [&](std::size_t num_kept, bool is_searched) {
+    // What is left of the rows has to divide as well.
+    const std::int64_t num_missing =
+        num_padding_rows(num_rows_of(plan, num_kept), plan.options.pad_multiple);
+    if (plan.options.pad == Pad::error && num_missing > 0) {
+      note_short(true);
+      return false;
+    }
+    if (plan.options.pad == Pad::rows) plan.padding_rows = static_cast<std::int32_t>(num_missing);
     Problem problem(work_of(plan, num_kept), within_memory(plan), cost, plan.options);
     is_short = false;
     if (auto obstacle = find_memory_obstacle(plan, problem)) {
@@ -245,10 +263,12 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
     has_answer = is_answered(--kept, false);
   }
   if (is_dropped && has_answer && !is_answered(kept, true)) has_answer = is_answered(kept, false);
-  if (has_answer) {
+  const bool must_divide = *plan.options.pad != Pad::uneven && plan.options.pad_multiple > 1;
+  if (has_answer && !must_divide) {
     while (kept < num_units(plan) && has_joined(kept, plan)) ++kept;
   }
   if (!has_answer) {
+    plan.padding_rows = rows.num_padding;
     const Status status = is_proved ? Status::infeasible : Status::unknown;
     return without_answer(std::move(plan), status, std::move(reason));
   }

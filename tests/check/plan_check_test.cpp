@@ -282,6 +282,16 @@ TEST(CheckPlan, NamesWhatIsWrongWithWhatIsMissing) {
          p.batch.group_names = {"a", "b", "c"};
        },
        "dropped is not a suffix: sequence 0 behind it runs in slot 0, rank 0"},
+      {"a padding row dropped", short_plan,
+       [](StepPlan& p) {
+         p.options.pad = Pad::rows;
+         p.options.pad_multiple = 5;
+         p.padding_rows = 1;
+         p.batch.lengths[4] = 2;
+         p.dropped = sequence_ids({5});
+         p.microbatches[1][1].sequences = sequence_ids({2, 4});
+       },
+       "dropped has 5, which is a padding row"},
       {"everything dropped", short_plan,
        [](StepPlan& p) {
          p.microbatches = {{group_of(0, 1, {}), group_of(1, 1, {})}};

@@ -339,6 +339,32 @@ TEST(Plan, DropsWholePromptGroups) {
   EXPECT_THAT(numbers(plan.dropped), ElementsAre(3, 5));
 }
 
+TEST(Plan, DropsUntilWhatIsLeftDivides) {
+  const auto plan = [](std::size_t num_rows, std::int32_t ranks, Pad pad) {
+    return plan_of(batch_of(std::vector<Tokens>(num_rows, 4)), {.ranks = ranks, .capacity = 4},
+                   {.counts = Counts::equal,
+                    .max_sequences = 1,
+                    .short_ = Short::drop,
+                    .pad = pad,
+                    .pad_multiple = 3});
+  };
+  const StepPlan rows = plan(7, 2, Pad::rows);  // 9 rows are odd, as are those of fewer, but 6
+  EXPECT_THAT(numbers(rows.dropped), ElementsAre(6));
+  EXPECT_EQ(rows.padding_rows, 0);
+  const StepPlan added = plan(10, 4, Pad::rows);
+  EXPECT_THAT(added.dropped, ElementsAre());
+  EXPECT_EQ(added.padding_rows, 2);
+  const StepPlan whole = plan(18, 5, Pad::error);
+  EXPECT_THAT(numbers(whole.dropped), ElementsAre(15, 16, 17));
+  const StepPlan none = plan(12, 5, Pad::error);
+  EXPECT_EQ(none.status, Status::infeasible);
+  EXPECT_EQ(none.reason,
+            "12 sequences cannot fill equally many slots on 5 ranks without placeholders");
+  const StepPlan few = plan(2, 2, Pad::rows);
+  EXPECT_EQ(few.status, Status::infeasible);
+  EXPECT_EQ(few.padding_rows, 1);
+}
+
 TEST(Plan, SplitsAMicrobatchBeforeItTakesAPlaceholder) {
   const StepPlan plan =
       plan_of(batch_of({4, 2, 2}), {.ranks = 3, .capacity = 4}, {.sync = Sync::microbatch});
