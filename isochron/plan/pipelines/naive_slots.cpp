@@ -6,16 +6,16 @@
 
 #include "isochron/plan/baselines.h"
 #include "isochron/plan/pipelines/cell_items.h"
+#include "isochron/plan/pipelines/pipeline_bound.h"
 #include "isochron/simulate/chunk_cost.h"
 
 namespace isochron {
 
 namespace {
 
-// Whether the longest item is known to take longer than that on its way through all stages, or the
-// busiest rank to work longer.
-bool is_late(const Problem& problem, Nanoseconds limit) {
-  const PipelineShape& shape = problem.topology().pipeline;
+// Whether the longest item is known to take longer than that on its way through all stages, or what
+// the busiest rank works.
+bool is_late(const Problem& problem, const RankRoom& room, Nanoseconds limit) {
   if (problem.has_speeds()) return false;
   const auto sizes = problem.sizes();
   const auto size = std::find_if(sizes.begin(), sizes.end(),
@@ -31,8 +31,7 @@ bool is_late(const Problem& problem, Nanoseconds limit) {
   }
   if (pass_time(problem, longest) > limit + problem.num_items()) return true;
   const Nanoseconds most = *std::max_element(work_of_cell.begin(), work_of_cell.end());
-  return shape.shares.empty() &&
-         pass_time(problem, most) / shape.stages > limit + problem.num_items();
+  return pipeline_bound_of(problem, room, most) > limit;
 }
 
 // The baseline packs what has to stand alone.
@@ -49,13 +48,14 @@ bool is_allowed(const Problem& problem, const DraftGroup& group) {
 }  // namespace
 
 std::optional<DraftSlots> find_naive_slots(const Problem& problem, const StepPlan& plan,
-                                           Nanoseconds bound, Nanoseconds limit) {
+                                           const RankRoom& room, Nanoseconds bound,
+                                           Nanoseconds limit) {
   const PlanOptions& options = problem.options();
   const bool is_limited = options.max_activation_bytes > 0;
   const bool is_whole = plan.batch.lengths.size() + static_cast<std::size_t>(plan.padding_rows) ==
                         static_cast<std::size_t>(problem.num_items());
   if (options.keep_groups != KeepGroups::none || !is_whole) return std::nullopt;
-  if (!is_limited && is_late(problem, limit)) return std::nullopt;
+  if (!is_limited && is_late(problem, room, limit)) return std::nullopt;
   const StepPlan naive = naive_plan(plan.batch, plan.topology, plan.cost, options, bound);
   if (!is_limited && naive.predicted_step_ns >= limit) return std::nullopt;
   DraftSlots slots;

@@ -496,7 +496,7 @@ class PipelineSearch {
   void consider_dealt() {
     if (is_fixed_ && !has_price_everywhere(problem_, problem_.sizes().front())) return;
     if (is_fixed_) consider(deal_in_order(problem_), false);
-    auto naive = find_naive_slots(problem_, trial_, bound_, best_time());
+    auto naive = find_naive_slots(problem_, trial_, room_, bound_, best_time());
     if (naive) consider(equalized(*std::move(naive)), false);
   }
 
