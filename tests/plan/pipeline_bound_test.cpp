@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "isochron/plan/deal.h"
+#include "isochron/plan/draft_slots.h"
+#include "isochron/plan/pipelines/naive_slots.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
 #include "isochron/plan/plan.h"
 #include "isochron/simulate/pipeline_time.h"
@@ -349,6 +352,38 @@ TEST(SideBySideBound, HoldsForThePlansOfFewSequences) {
   if (!is_sampled) {
     EXPECT_GT(num_raised, 0);
   }
+}
+
+// What is left out because it is dealt too late would have been.
+TEST(PipelineBound, SaysOnlyOfWhatIsLateThatItIsDealtLate) {
+  int num_late = 0;
+  int num_asked_for = 0;
+  for (std::uint64_t seed = 0; seed < num_asked(300); ++seed) {
+    StepQuestion question =
+        random_question(seed, {.most_sequences = 40,
+                               .least_ranks = 2,
+                               .most_ranks = 12,
+                               .options = {.context = seed % 2 == 0 ? "static:1" : "static:2"},
+                               .stages = static_cast<std::int32_t>(2 + seed % 3)});
+    Random random(seed);
+    set_shape(random, question.topology.pipeline);
+    if (random.below(2) == 0) question.options.pass = Pass::forward;
+    if (random.below(2) == 0) question.options.sync = Sync::microbatch;
+    if (question.topology.ranks % 2 != 0) ++question.topology.ranks;
+    question.options.oversize = Oversize::error;
+    const PlanOptions options = resolved(question.options, question.topology);
+    const Problem problem(singles(question.batch.lengths), question.topology, question.cost,
+                          options);
+    if (!are_all_held(problem)) continue;
+    const RankRoom room = rank_room_of(problem);
+    DraftSlots dealt = deal_in_order(problem);
+    equalize(problem, question.topology.pipeline.group, dealt);
+    const Nanoseconds time = predicted_time(problem, dealt);
+    EXPECT_FALSE(is_dealt_late(problem, room, time)) << "seed " << seed << ": " << question;
+    num_late += is_dealt_late(problem, room, time - time / 4) ? 1 : 0;
+    ++num_asked_for;
+  }
+  EXPECT_GE(2 * num_late, num_asked_for);  // the half of them shows that early
 }
 
 }  // namespace

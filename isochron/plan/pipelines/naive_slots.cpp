@@ -13,27 +13,6 @@ namespace isochron {
 
 namespace {
 
-// Whether the longest item is known to take longer than that on its way through all stages, or what
-// the busiest rank works.
-bool is_late(const Problem& problem, const RankRoom& room, Nanoseconds limit) {
-  if (problem.has_speeds()) return false;
-  const auto sizes = problem.sizes();
-  const auto size = std::find_if(sizes.begin(), sizes.end(),
-                                 [&](std::int32_t each) { return is_static_size(problem, each); });
-  if (size == sizes.end()) return false;
-  std::vector<Nanoseconds> work_of_cell(static_cast<std::size_t>(problem.num_ranks() / *size), 0);
-  const PriceId price = problem.cheapest_price(*size);
-  Nanoseconds longest = 0;
-  for (ItemId item = 0; item < problem.num_items(); ++item) {
-    const Nanoseconds cost = problem.item_cost(price, item);
-    longest = std::max(longest, cost);
-    work_of_cell[static_cast<std::size_t>(item) % work_of_cell.size()] += cost;
-  }
-  if (pass_time(problem, longest) > limit + problem.num_items()) return true;
-  const Nanoseconds most = *std::max_element(work_of_cell.begin(), work_of_cell.end());
-  return pipeline_bound_of(problem, room, most) > limit;
-}
-
 // The baseline packs what has to stand alone.
 bool is_allowed(const Problem& problem, const DraftGroup& group) {
   const auto sizes = problem.sizes();
@@ -47,15 +26,36 @@ bool is_allowed(const Problem& problem, const DraftGroup& group) {
 
 }  // namespace
 
+bool is_dealt_late(const Problem& problem, const RankRoom& room, Nanoseconds limit) {
+  if (problem.has_speeds()) return false;
+  const auto sizes = problem.sizes();
+  const auto size = std::find_if(sizes.begin(), sizes.end(),
+                                 [&](std::int32_t each) { return is_static_size(problem, each); });
+  if (size == sizes.end()) return false;
+  std::vector<Nanoseconds> work_of_cell(static_cast<std::size_t>(problem.num_ranks() / *size), 0);
+  const PriceId price = problem.cheapest_price(*size);
+  Nanoseconds longest = 0;
+  for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
+    Nanoseconds& work = work_of_cell[static_cast<std::size_t>(bundle) % work_of_cell.size()];
+    for (const ItemId item : problem.items_of(bundle)) {
+      const Nanoseconds cost = problem.item_cost(price, item);
+      longest = std::max(longest, cost);
+      work += cost;
+    }
+  }
+  // The longest item passes all stages.
+  if (pass_time(problem, longest) > limit + problem.num_items()) return true;
+  const Nanoseconds most = *std::max_element(work_of_cell.begin(), work_of_cell.end());
+  return pipeline_bound_of(problem, room, most) > limit;
+}
+
 std::optional<DraftSlots> find_naive_slots(const Problem& problem, const StepPlan& plan,
-                                           const RankRoom& room, Nanoseconds bound,
-                                           Nanoseconds limit) {
+                                           Nanoseconds bound, Nanoseconds limit) {
   const PlanOptions& options = problem.options();
   const bool is_limited = options.max_activation_bytes > 0;
   const bool is_whole = plan.batch.lengths.size() + static_cast<std::size_t>(plan.padding_rows) ==
                         static_cast<std::size_t>(problem.num_items());
   if (options.keep_groups != KeepGroups::none || !is_whole) return std::nullopt;
-  if (!is_limited && is_late(problem, room, limit)) return std::nullopt;
   const StepPlan naive = naive_plan(plan.batch, plan.topology, plan.cost, options, bound);
   if (!is_limited && naive.predicted_step_ns >= limit) return std::nullopt;
   DraftSlots slots;

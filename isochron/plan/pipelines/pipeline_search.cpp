@@ -18,6 +18,7 @@
 #include "isochron/plan/bundles/kept_slots.h"
 #include "isochron/plan/deal.h"
 #include "isochron/plan/default_effort.h"
+#include "isochron/plan/least_areas.h"
 #include "isochron/plan/pipelines/cell_items.h"
 #include "isochron/plan/pipelines/cell_search.h"
 #include "isochron/plan/pipelines/kept_cells.h"
@@ -93,11 +94,14 @@ std::int32_t narrowest_in(const DraftSlots& slots) {
 class PipelineSearch {
  public:
   PipelineSearch(const Problem& problem, const StepPlan& plan, const RankRoom& room,
-                 Nanoseconds bound, std::int64_t work, DraftSlots start)
+                 Nanoseconds bound, std::int64_t work, DraftSlots start,
+                 Nanoseconds limit = max_total_cost, std::vector<GridRecipe> grids = {})
       : problem_(problem),
         shape_(plan.topology.pipeline),
         room_(room),
         bound_(bound),
+        limit_(limit),
+        grids_(std::move(grids)),
         work_(work),
         trial_(plan),
         multiple_(shape_.group),
@@ -124,6 +128,7 @@ class PipelineSearch {
     const bool is_tight = best_excess_ > 0;
     if (is_tight) {
       capacity_ = capacity_within_memory();
+      grids_.clear();
       consider_all();
     }
     consider_dealt();
@@ -176,15 +181,14 @@ class PipelineSearch {
     }
     const bool are_better = (are_long && best_rough_ < max_total_cost) ||
                             (is_paced() && is_hardly_worth() && !best_.empty());
-    const std::vector<GridRecipe> grids =
-        has_start_ || are_better ? std::vector<GridRecipe>{} : find_grids(scout);
+    if (grids_.empty() && !has_start_ && !are_better) grids_ = find_grids(scout);
     if (may_have_cells && has_sample_ && !cells && !is_near_bound(best_rough_)) scout_cells();
     bool has_cells = may_have_cells && !has_sample_;
     if (cells && is_near(cells->time)) {
       consider_cells(cells->guess);
       has_cells = true;
     }
-    consider_grids(grids);
+    consider_grids(grids_);
     // What a sample promises may not hold for the whole, which has longer items.
     if (may_have_cells && !has_cells && is_far(best_time())) consider_cells({});
     if (!is_fixed_) {
@@ -192,7 +196,7 @@ class PipelineSearch {
       consider_flat();
     }
     if (asks_sizes_) consider_static_sizes();
-    if (best_.empty()) {  // no grid holds everything
+    if (best_.empty() && !is_given_up_) {  // no grid holds everything
       consider(equalized(search_kept_slots(problem_, 0, work_)), true);
     }
   }
@@ -217,6 +221,11 @@ class PipelineSearch {
     if (!is_paced()) part = std::max(part, (is_straight() ? 12 : 8) / looks_worth_);
     return best_rough_ + static_cast<Nanoseconds>(static_cast<double>(best_rough_) / part);
   }
+  // So much longer than what is known that making it properly does not help.
+  bool is_hopeless(Nanoseconds time) const {
+    const std::int32_t part = is_hasty_ ? 32 : 16;
+    return limit_ < max_total_cost && time - limit_ > limit_ / part;
+  }
   // Slots of groups of several sizes help where some items are too long for anything else.
   Nanoseconds good_time() const { return bound_ + bound_ / 8; }
   bool is_good(Nanoseconds time) const { return time <= good_time(); }
@@ -227,6 +236,8 @@ class PipelineSearch {
     const double lost = static_cast<double>(time) - 1.1 * static_cast<double>(bound_);
     return lost / 2 > time_for_cells();
   }
+  // Whether planning takes no more of the step than may be felt.
+  bool is_timed() const { return is_time(bound_) && !problem_.options().effort; }
   // In a step as short as that little is worth a look.
   bool is_hardly_worth() const { return looks_worth_ < 0.12; }
   // Which plan keeps a limit on activations, their times do not tell.
@@ -302,17 +313,37 @@ class PipelineSearch {
   // Every static size that may be faster, the likeliest first.
   void consider_static_sizes() {
     std::vector<std::pair<Nanoseconds, std::int32_t>> sizes;  // by what they take at least
+    const LeastAreas areas(problem_);
+    const Nanoseconds most_work = work_in_room();
     for (const std::int32_t size : problem_.sizes()) {
       if (!holds_all(problem_, size) || !is_static_size(problem_, size)) continue;
+      if (areas.exceed(size, most_work)) continue;
       sizes.emplace_back(static_pipeline_bound(problem_, room_, size), size);
     }
     std::sort(sizes.begin(), sizes.end());
     for (const auto& [least, size] : sizes) {
-      if (least < best_time()) ask_static_size(size);
+      if (is_worth_asking(least)) ask_static_size(size);
     }
   }
 
-  // The plan that the size has alone, once, if that may be faster.
+  // Whether a static size that takes that at least may save a few times what it takes to ask it.
+  bool is_worth_asking(Nanoseconds least) const {
+    if (least >= best_time()) return false;
+    if (!is_timed()) return true;
+    constexpr Nanoseconds for_an_item = 450;
+    constexpr Nanoseconds few_times = 3;
+    return best_time() - least >= few_times * for_an_item * problem_.num_items();
+  }
+
+  // No rank works longer in a step that ends before the best.
+  Nanoseconds work_in_room() const {
+    const double time = room_time();
+    return time < static_cast<double>(max_total_cost) ? static_cast<Nanoseconds>(time)
+                                                      : max_total_cost;
+  }
+
+  // The plan that the size has alone, once, if that may be faster: of the grids that are known of
+  // it where others are hardly worth a look.
   void ask_static_size(std::int32_t size) {
     if (std::find(asked_.begin(), asked_.end(), size) != asked_.end()) return;
     asked_.push_back(size);
@@ -320,11 +351,19 @@ class PipelineSearch {
     if (fixed == nullptr) return;
     const RankRoom room = rank_room_of(*fixed);
     const Nanoseconds bound = pipeline_bound(*fixed, room);
-    if (bound >= best_time()) return;
+    if (!is_worth_asking(bound)) return;
     StepPlan alone = trial_;
     alone.options = fixed->options();
     const std::int64_t work = fixed->options().effort ? work_ : default_effort(*fixed);
-    if (consider(search_pipeline(*fixed, alone, room, bound, work, {}), false)) best_size_ = size;
+    const Nanoseconds limit = is_limited() || !is_timed() ? max_total_cost : best_time();
+    std::vector<GridRecipe> grids;
+    if (is_hardly_worth()) {
+      std::copy_if(grids_.begin(), grids_.end(), std::back_inserter(grids),
+                   [&](const GridRecipe& grid) { return grid.size == size; });
+    }
+    PipelineSearch search(*fixed, alone, room, bound, work, {}, limit, std::move(grids));
+    DraftSlots slots = search.run();
+    if (!slots.empty() && consider(std::move(slots), false)) best_size_ = size;
   }
 
   void consider_grids(const std::vector<GridRecipe>& recipes) {
@@ -334,7 +373,8 @@ class PipelineSearch {
     if (is_hasty_ && !recipes.empty()) best_rough_ = std::min(best_time(), recipes.front().time);
     for (std::size_t i = 0; i < recipes.size(); ++i) {
       const auto& [time, num_slots, size] = recipes[i];
-      if ((i >= most || !is_near(time)) && !is_limited()) break;
+      is_given_up_ = is_given_up_ || is_hopeless(time);
+      if ((i >= most || !is_near(time) || is_given_up_) && !is_limited()) break;
       if (asks_sizes_ && !is_limited()) {
         ask_static_size(size);
         continue;
@@ -454,11 +494,16 @@ class PipelineSearch {
   // Slots that take the least time without stages, found in haste: the best where few of them hold
   // everything side by side.
   void consider_flat() {
-    constexpr std::int32_t few = 6;  // items for each rank
     if (!is_hasty_ || capacity_ < problem_.capacity()) return;
-    if (problem_.num_items() > few * problem_.num_ranks()) return;
     if (problem_.options().keep_groups == KeepGroups::rank) return;
-    const double cost = 1e5 + 3e3 * problem_.num_items();
+    constexpr std::int32_t few = 6;  // items for each rank
+    const std::int32_t num_items = problem_.num_items();
+    const std::int32_t num_ranks = problem_.num_ranks();
+    if (num_items > few * num_ranks) return;
+    // One for each of equal ranks is what grids begin with.
+    const bool is_one_each = num_items >= num_ranks && num_items - num_ranks <= num_ranks / 8;
+    if (is_one_each && !problem_.has_speeds()) return;
+    const double cost = 1e5 + 3e3 * num_items;
     const double lost = static_cast<double>(best_time()) - 1.05 * static_cast<double>(bound_);
     Purse& purse = *problem_.purse();
     if (lost < 4 * cost || purse.left() <= 0 || !purse.pays(cost, lost)) return;
@@ -495,8 +540,10 @@ class PipelineSearch {
   // What needs no search.
   void consider_dealt() {
     if (is_fixed_ && !has_price_everywhere(problem_, problem_.sizes().front())) return;
+    const Nanoseconds limit = std::min(best_time(), limit_);
+    if (!is_limited() && is_dealt_late(problem_, room_, limit)) return;
     if (is_fixed_) consider(deal_in_order(problem_), false);
-    auto naive = find_naive_slots(problem_, trial_, room_, bound_, best_time());
+    auto naive = find_naive_slots(problem_, trial_, bound_, std::min(best_time(), limit_));
     if (naive) consider(equalized(*std::move(naive)), false);
   }
 
@@ -539,6 +586,9 @@ class PipelineSearch {
   const PipelineShape& shape_;
   const RankRoom& room_;
   Nanoseconds bound_;
+  Nanoseconds limit_;              // of what is asked for, as far as that is known beforehand
+  bool is_given_up_ = false;       // no grid keeps it
+  std::vector<GridRecipe> grids_;  // roughly, the fastest first
   std::int64_t work_;
   StepPlan trial_;
   std::int32_t multiple_;
