@@ -160,7 +160,8 @@ class SecondLook {
     // The bound of unequal stages is further off.
     const bool is_uneven = !trial_.topology.pipeline.shares.empty();
     const double beyond = time - (is_uneven ? 1.3 : 1.2) * least_possible();
-    const double unusual = are_few ? beyond / 4 : 0;
+    const double part_beyond = are_few ? 0.25 : has_grids() ? 0.04 : 0;
+    const double unusual = part_beyond * beyond;
     return std::max(share * part * time_of_looks(time), unusual);
   }
   // Grids are made in haste where a step is short.
@@ -206,10 +207,12 @@ class SecondLook {
     left_ -= cost;
     return true;
   }
-  // From the purse of the plan; beyond that half of what is lost more than usual.
+  // From the purse of the plan; beyond that half of what is lost more than usual, of which whole
+  // prompts save most.
   bool can_pay(double cost) {
     if (problem_.purse()->pays(cost)) return true;
-    const double lost = static_cast<double>(least().time) - 1.2 * least_possible();
+    const double usual = is_kept() ? 1.2 : 1.22;
+    const double lost = static_cast<double>(least().time) - usual * least_possible();
     if (paid_beyond_ + cost > lost / 2) return false;
     paid_beyond_ += cost;
     return true;
