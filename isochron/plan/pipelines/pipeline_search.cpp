@@ -19,16 +19,17 @@
 #include "isochron/plan/deal.h"
 #include "isochron/plan/default_effort.h"
 #include "isochron/plan/least_areas.h"
+#include "isochron/plan/pipelines/best_slots.h"
 #include "isochron/plan/pipelines/cell_items.h"
 #include "isochron/plan/pipelines/cell_search.h"
 #include "isochron/plan/pipelines/kept_cells.h"
 #include "isochron/plan/pipelines/naive_slots.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
 #include "isochron/plan/pipelines/pipeline_grid.h"
-#include "isochron/plan/pipelines/reorder.h"
 #include "isochron/plan/pipelines/scout.h"
 #include "isochron/plan/pipelines/shaped_slots.h"
 #include "isochron/plan/pipelines/slot_heights.h"
+#include "isochron/plan/pipelines/step_worth.h"
 #include "isochron/plan/pipelines/thin_slots.h"
 #include "isochron/plan/plan_slots.h"
 #include "isochron/plan/related_problems.h"
@@ -42,23 +43,6 @@
 namespace isochron {
 
 namespace {
-
-// How many times a look at everything is about a hundredth of the step; no matter where somebody
-// asks for more effort.
-double looks_worth(const Problem& problem, Nanoseconds bound, std::int64_t work) {
-  if (problem.options().effort && work > 2 * default_effort(problem)) {
-    return std::numeric_limits<double>::infinity();
-  }
-  constexpr double to_begin = 2e6;
-  // Unequal stages are timed one by one.
-  const bool is_uneven = !problem.topology().pipeline.shares.empty();
-  const double for_an_item =
-      (problem.options().sync == Sync::microbatch ? 25e3 : 20e3) + (is_uneven ? 15e3 : 0);
-  // A question that gets a part of the work is looked at for a part of the time.
-  const double part =
-      std::min(1.0, static_cast<double>(work) / static_cast<double>(default_effort(problem)));
-  return part * static_cast<double>(bound) / 100 / (to_begin + for_an_item * problem.num_items());
-}
 
 // Whether every item fits the smallest group and takes less than a third of the step there, and a
 // rank has many: such are dealt to cells of one size.
@@ -75,14 +59,6 @@ bool are_short(const Problem& problem, Nanoseconds bound) {
   return true;
 }
 
-// Slots of placeholders alone.
-std::int32_t num_idle_slots(const DraftSlots& slots) {
-  return static_cast<std::int32_t>(std::count_if(slots.begin(), slots.end(), [](const auto& slot) {
-    return std::all_of(slot.begin(), slot.end(),
-                       [](const DraftGroup& group) { return group.items.empty(); });
-  }));
-}
-
 std::int32_t narrowest_in(const DraftSlots& slots) {
   std::int64_t size = std::numeric_limits<std::int32_t>::max();
   for (const auto& slot : slots) {
@@ -93,6 +69,7 @@ std::int32_t narrowest_in(const DraftSlots& slots) {
 
 class PipelineSearch {
  public:
+  // What takes `limit` or longer is no use; `grids` are known already, the fastest first.
   PipelineSearch(const Problem& problem, const StepPlan& plan, const RankRoom& room,
                  Nanoseconds bound, std::int64_t work, DraftSlots start,
                  Nanoseconds limit = max_total_cost, std::vector<GridRecipe> grids = {})
@@ -103,29 +80,29 @@ class PipelineSearch {
         limit_(limit),
         grids_(std::move(grids)),
         work_(work),
-        trial_(plan),
+        plan_(plan),
         multiple_(shape_.group),
         is_fixed_(context_mode(problem.options().context).kind == ContextMode::Kind::fixed),
-        looks_worth_(looks_worth(problem, bound, work)),
-        is_hasty_(looks_worth_ < 1),
+        worth_(problem, bound, work),
         is_kept_(problem.num_bundles() != problem.num_items()),
         asks_sizes_(!is_fixed_ && problem.is_aligned()),
         are_all_short_(is_trained() && are_short(problem, bound)),
         capacity_(problem.capacity()),
         heights_(shape_, problem.options().pass, problem.model().forward_share),
         has_start_(!start.empty()),
-        best_size_(problem.sizes().front()) {
+        best_size_(problem.sizes().front()),
+        best_(problem, plan, num_operations()) {
     if (!has_start_) return;
     best_size_ = narrowest_in(start);
-    consider(equalized(std::move(start)), false);
+    best_.consider(equalized(std::move(start)));
   }
 
   DraftSlots run() {
     // What aligned groups get is all that so short a step is worth.
     constexpr double to_begin = 0.06;
-    if (has_start_ && best_excess_ <= 0 && looks_worth_ < to_begin) return std::move(best_);
+    if (has_start_ && best_.excess() <= 0 && worth_.looks() < to_begin) return best_.take();
     consider_all();
-    const bool is_tight = best_excess_ > 0;
+    const bool is_tight = best_.excess() > 0;
     if (is_tight) {
       capacity_ = capacity_within_memory();
       grids_.clear();
@@ -133,12 +110,12 @@ class PipelineSearch {
     }
     consider_dealt();
     constexpr std::int32_t few = 16;
-    if (best_excess_ > 0 || (is_tight && problem_.num_items() <= few)) {
+    if (best_.excess() > 0 || (is_tight && problem_.num_items() <= few)) {
       constexpr std::int64_t least = 4'000'000;  // some milliseconds, for a plan that is none yet
       auto thin = find_thin_slots(problem_, std::max(least, num_operations()));
-      if (thin) consider(*std::move(thin), false);
+      if (thin) best_.consider(*std::move(thin));
     }
-    return std::move(best_);
+    return best_.take();
   }
 
  private:
@@ -146,7 +123,7 @@ class PipelineSearch {
   // parts of them as there are visits between a forward and its backward.
   Tokens capacity_within_memory() const {
     const std::int64_t limit = problem_.options().max_activation_bytes;
-    const double bytes = trial_.cost.activation_bytes_per_token;
+    const double bytes = plan_.cost.activation_bytes_per_token;
     if (limit == 0 || bytes <= 0) return problem_.capacity();
     double visits = static_cast<double>(num_warmup_visits(shape_, 0) + 1);
     if (problem_.options().pass == Pass::forward) visits = 1;
@@ -158,31 +135,32 @@ class PipelineSearch {
 
   void consider_all() {
     if (are_slots_enough()) return;
-    Scout scout(problem_, room_, heights_, capacity_, bound_, num_operations(), is_hasty_);
+    Scout scout(problem_, room_, heights_, capacity_, bound_, num_operations(), worth_.is_hasty());
     has_sample_ = scout.has_sample();
-    best_rough_ = best_time();
+    best_rough_ = best_.time();
     // Cells know nothing of slow ranks, but the exchanges that follow do, where there is time.
-    const bool are_cells_skipped = is_hasty_ && (are_all_short_ || problem_.has_speeds());
+    const bool are_cells_skipped = worth_.is_hasty() && (are_all_short_ || problem_.has_speeds());
     const bool may_have_cells = !is_fixed_ && !is_kept_ && !are_cells_skipped;
     std::optional<RoughCells> cells;
     const auto scout_cells = [&] {
-      cells = scout.find_cells(time_for_cells());
+      cells = scout.find_cells(worth_.time_for_cells());
       if (cells) best_rough_ = std::min(best_rough_, cells->time);
     };
     // Groups of one size are aligned. A forward pass with items too long for small groups has
     // better cells.
     const bool are_long =
-        is_hasty_ && !is_trained() && !holds_all(problem_, problem_.sizes().front());
+        worth_.is_hasty() && !is_trained() && !holds_all(problem_, problem_.sizes().front());
     if (may_have_cells && !has_sample_) {
       consider_cells({});
-      best_rough_ = best_time();
+      best_rough_ = best_.time();
     } else if (may_have_cells && are_long) {
       scout_cells();
     }
     const bool are_better = (are_long && best_rough_ < max_total_cost) ||
-                            (is_paced() && is_hardly_worth() && !best_.empty());
+                            (is_paced() && worth_.is_hardly() && !best_.is_empty());
     if (grids_.empty() && !has_start_ && !are_better) grids_ = find_grids(scout);
-    if (may_have_cells && has_sample_ && !cells && !is_near_bound(best_rough_)) scout_cells();
+    if (may_have_cells && has_sample_ && !cells && !worth_.is_near_bound(best_rough_))
+      scout_cells();
     bool has_cells = may_have_cells && !has_sample_;
     if (cells && is_near(cells->time)) {
       consider_cells(cells->guess);
@@ -190,14 +168,14 @@ class PipelineSearch {
     }
     consider_grids(grids_);
     // What a sample promises may not hold for the whole, which has longer items.
-    if (may_have_cells && !has_cells && is_far(best_time())) consider_cells({});
+    if (may_have_cells && !has_cells && worth_.is_far(best_.time())) consider_cells({});
     if (!is_fixed_) {
       consider_mixed(scout);
       consider_flat();
     }
     if (asks_sizes_) consider_static_sizes();
-    if (best_.empty() && !is_given_up_) {  // no grid holds everything
-      consider(equalized(search_kept_slots(problem_, 0, work_)), true);
+    if (best_.is_empty() && !is_given_up_) {  // no grid holds everything
+      best_.consider_reordered(equalized(search_kept_slots(problem_, 0, work_)));
     }
   }
 
@@ -206,10 +184,11 @@ class PipelineSearch {
   // own.
   bool are_slots_enough() {
     constexpr std::int32_t many = 128;
-    const bool are_likely =
-        is_hasty_ && is_paced() && !is_fixed_ && may_be_shaped() && problem_.num_ranks() >= many &&
-        problem_.options().keep_groups != KeepGroups::rank && is_even(problem_, room_, bound_);
-    return are_likely && consider_shaped(std::min(best_time(), good_time()), true);
+    const bool are_likely = worth_.is_hasty() && is_paced() && !is_fixed_ && may_be_shaped() &&
+                            problem_.num_ranks() >= many &&
+                            problem_.options().keep_groups != KeepGroups::rank &&
+                            is_even(problem_, room_, bound_);
+    return are_likely && consider_shaped(std::min(best_.time(), worth_.good_time()), true);
   }
 
   // A rough time that may become the best when the plan is made properly, the more likely the
@@ -217,50 +196,23 @@ class PipelineSearch {
   bool is_near(Nanoseconds time) const { return time <= near_time(); }
   Nanoseconds near_time() const {
     double part = is_paced() ? 8 : 32;
-    if (is_hasty_ && (is_paced() ? !has_sample_ : shape_.virtual_ == 1)) part *= 4;
-    if (!is_paced()) part = std::max(part, (is_straight() ? 12 : 8) / looks_worth_);
+    if (worth_.is_hasty() && (is_paced() ? !has_sample_ : shape_.virtual_ == 1)) part *= 4;
+    if (!is_paced()) part = std::max(part, (is_straight() ? 12 : 8) / worth_.looks());
     return best_rough_ + static_cast<Nanoseconds>(static_cast<double>(best_rough_) / part);
   }
-  // So much longer than what is known that making it properly does not help.
-  bool is_hopeless(Nanoseconds time) const {
-    const std::int32_t part = is_hasty_ ? 32 : 16;
-    return limit_ < max_total_cost && time - limit_ > limit_ / part;
-  }
-  // Slots of groups of several sizes help where some items are too long for anything else.
-  Nanoseconds good_time() const { return bound_ + bound_ / 8; }
-  bool is_good(Nanoseconds time) const { return time <= good_time(); }
-  // Grids that are so near are hardly behind cells of several sizes.
-  bool is_near_bound(Nanoseconds time) const { return time - bound_ <= bound_ / 20; }
-  // So far that half of what is lost pays for a search of cells.
-  bool is_far(Nanoseconds time) const {
-    const double lost = static_cast<double>(time) - 1.1 * static_cast<double>(bound_);
-    return lost / 2 > time_for_cells();
-  }
-  // Whether planning takes no more of the step than may be felt.
-  bool is_timed() const { return is_time(bound_) && !problem_.options().effort; }
-  // In a step as short as that little is worth a look.
-  bool is_hardly_worth() const { return looks_worth_ < 0.12; }
   // Which plan keeps a limit on activations, their times do not tell.
   bool is_limited() const { return problem_.options().max_activation_bytes > 0; }
   bool is_paced() const { return problem_.options().sync == Sync::microbatch; }
   bool is_straight() const { return !is_paced() && shape_.virtual_ == 1; }
   bool is_trained() const { return problem_.options().pass == Pass::train; }
 
-  // Nanoseconds that a search for cells may take; few take as much. Linear programs do, and long
-  // items that no cells hold.
-  double time_for_cells() const {
-    constexpr double least = 2e6;
-    return is_hasty_ ? std::max(least, static_cast<double>(bound_) / 50)
-                     : std::numeric_limits<double>::infinity();
-  }
-
   void consider_cells(const std::optional<CellGuess>& guess) {
     // How long the slots of a forward pass are, matters more.
     const double little = is_trained() ? 0.12 : 0.08;
-    const bool is_coarse = looks_worth_ < little && (is_paced() || !guess);
+    const bool is_coarse = worth_.looks() < little && (is_paced() || !guess);
     CellQuestion question{.capacity = capacity_,
                           .bound = bound_,
-                          .nanoseconds = time_for_cells(),
+                          .nanoseconds = worth_.time_for_cells(),
                           .guess = guess,
                           .care = is_coarse ? CellCare::coarse : CellCare::fine};
     const std::int64_t work = is_coarse && !is_trained() ? num_operations() / 2 : num_operations();
@@ -284,8 +236,8 @@ class PipelineSearch {
     const GridShape shape{.num_slots = cells->found.num_slots, .capacity = capacity_};
     Grid grid = improved_grid(problem_, std::move(cells->draft), shape, bound_, work);
     const Nanoseconds planned = grid.time;
-    consider(std::move(grid));
-    return best_time() > planned + planned / 10;
+    best_.consider(std::move(grid));
+    return best_.time() > planned + planned / 10;
   }
 
   // Grids of static sizes, of each the fastest, roughly.
@@ -299,10 +251,10 @@ class PipelineSearch {
     std::sort(sizes.begin(), sizes.end());
     std::vector<GridRecipe> all;
     for (const auto& [likely, size] : sizes) {
-      if (best_time() <= likely || best_rough_ <= likely) break;
-      const Nanoseconds limit = is_limited() ? best_time() : std::min(best_time(), near_time());
+      if (best_.time() <= likely || best_rough_ <= likely) break;
+      const Nanoseconds limit = is_limited() ? best_.time() : std::min(best_.time(), near_time());
       const std::vector<GridRecipe> recipes =
-          scout.find_grids(size, limit, is_hasty_ && !is_paced() ? 1 : 2);
+          scout.find_grids(size, limit, worth_.is_hasty() && !is_paced() ? 1 : 2);
       all.insert(all.end(), recipes.begin(), recipes.end());
       if (!recipes.empty()) best_rough_ = std::min(best_rough_, recipes.front().time);
     }
@@ -322,17 +274,8 @@ class PipelineSearch {
     }
     std::sort(sizes.begin(), sizes.end());
     for (const auto& [least, size] : sizes) {
-      if (is_worth_asking(least)) ask_static_size(size);
+      if (worth_.is_worth_asking(least, best_.time())) ask_static_size(size);
     }
-  }
-
-  // Whether a static size that takes that at least may save a few times what it takes to ask it.
-  bool is_worth_asking(Nanoseconds least) const {
-    if (least >= best_time()) return false;
-    if (!is_timed()) return true;
-    constexpr Nanoseconds for_an_item = 450;
-    constexpr Nanoseconds few_times = 3;
-    return best_time() - least >= few_times * for_an_item * problem_.num_items();
   }
 
   // No rank works longer in a step that ends before the best.
@@ -351,29 +294,32 @@ class PipelineSearch {
     if (fixed == nullptr) return;
     const RankRoom room = rank_room_of(*fixed);
     const Nanoseconds bound = pipeline_bound(*fixed, room);
-    if (!is_worth_asking(bound)) return;
-    StepPlan alone = trial_;
+    if (!worth_.is_worth_asking(bound, best_.time())) return;
+    StepPlan alone = plan_;
     alone.options = fixed->options();
     const std::int64_t work = fixed->options().effort ? work_ : default_effort(*fixed);
-    const Nanoseconds limit = is_limited() || !is_timed() ? max_total_cost : best_time();
+    const Nanoseconds limit = is_limited() || !worth_.is_timed() ? max_total_cost : best_.time();
     std::vector<GridRecipe> grids;
-    if (is_hardly_worth()) {
+    if (worth_.is_hardly()) {
       std::copy_if(grids_.begin(), grids_.end(), std::back_inserter(grids),
                    [&](const GridRecipe& grid) { return grid.size == size; });
     }
     PipelineSearch search(*fixed, alone, room, bound, work, {}, limit, std::move(grids));
     DraftSlots slots = search.run();
-    if (!slots.empty() && consider(std::move(slots), false)) best_size_ = size;
+    if (!slots.empty() && best_.consider(std::move(slots))) best_size_ = size;
   }
 
   void consider_grids(const std::vector<GridRecipe>& recipes) {
     if (!recipes.empty()) best_size_ = recipes.front().size;
-    const std::size_t most = !is_hasty_ || !is_paced() ? recipes.size() : has_sample_ ? 2 : 1;
+    const std::size_t most = !worth_.is_hasty() || !is_paced() ? recipes.size()
+                             : has_sample_                     ? 2
+                                                               : 1;
     // What cells of several sizes take roughly is less than what they take in the end.
-    if (is_hasty_ && !recipes.empty()) best_rough_ = std::min(best_time(), recipes.front().time);
+    if (worth_.is_hasty() && !recipes.empty())
+      best_rough_ = std::min(best_.time(), recipes.front().time);
     for (std::size_t i = 0; i < recipes.size(); ++i) {
       const auto& [time, num_slots, size] = recipes[i];
-      is_given_up_ = is_given_up_ || is_hopeless(time);
+      is_given_up_ = is_given_up_ || worth_.is_hopeless(time, limit_);
       if ((i >= most || !is_near(time) || is_given_up_) && !is_limited()) break;
       if (asks_sizes_ && !is_limited()) {
         ask_static_size(size);
@@ -383,10 +329,10 @@ class PipelineSearch {
       // Items that wait for a long one are spread best where that is counted.
       const GridShape shape{.num_slots = num_slots,
                             .capacity = capacity_,
-                            .is_rough = is_hardly_worth() && is_straight() && !is_kept_};
+                            .is_rough = worth_.is_hardly() && is_straight() && !is_kept_};
       auto grid =
           find_grid(problem_, cells, shape, heights_.of(num_slots), bound_, num_operations());
-      if (grid && consider(*std::move(grid))) best_size_ = size;
+      if (grid && best_.consider(*std::move(grid))) best_size_ = size;
     }
   }
 
@@ -421,39 +367,39 @@ class PipelineSearch {
         improved_grid(problem_, *std::move(draft), {.num_slots = num_slots, .capacity = capacity_},
                       bound_, num_operations() / 4);
     std::erase_if(grid.slots, [](const auto& slot) { return slot.empty(); });
-    consider(equalized(std::move(grid.slots)), false);
+    best_.consider(equalized(std::move(grid.slots)));
   }
 
   // No cell that works as long as that is done before the best.
   Nanoseconds work_limit() const {
-    const bool is_known = is_trained() && best_time() < max_total_cost / shape_.stages;
-    return is_known ? best_time() * shape_.stages : max_total_cost;
+    const bool is_known = is_trained() && best_.time() < max_total_cost / shape_.stages;
+    return is_known ? best_.time() * shape_.stages : max_total_cost;
   }
 
   // Until the best ends, as ranks count what they have room for.
   double room_time() const {
-    const bool is_known = best_time() < max_total_cost && shape_.shares.empty();
-    return is_known ? time_in_room(problem_, room_, best_time()) + room_.lost()
+    const bool is_known = best_.time() < max_total_cost && shape_.shares.empty();
+    return is_known ? time_in_room(problem_, room_, best_.time()) + room_.lost()
                     : std::numeric_limits<double>::infinity();
   }
 
   // Slots of groups of several sizes: those that let no item take longer than some limit.
   void consider_mixed(Scout& scout) {
     if (problem_.options().keep_groups == KeepGroups::rank) {
-      if (is_hasty_ && is_good(best_time())) return;
+      if (worth_.is_hasty() && worth_.is_good(best_.time())) return;
       for (const auto& sizes : cell_sizes(problem_)) consider_kept_cells(sizes);
       if (may_have_few_slots(problem_, capacity_, room_, room_time())) {
-        consider(equalized(search_kept_slots(problem_, 0, work_)), true);
+        best_.consider_reordered(equalized(search_kept_slots(problem_, 0, work_)));
       }
       return;
     }
-    const bool is_hurried = is_hardly_worth() && !best_.empty();
+    const bool is_hurried = worth_.is_hardly() && !best_.is_empty();
     if (is_hurried && is_straight()) return;
-    if (may_be_shaped() && consider_shaped(best_time(), false)) return;
+    if (may_be_shaped() && consider_shaped(best_.time(), false)) return;
     if (is_hurried) return;
     // A rough time that is too long to become the best when the slots are made properly.
     const bool is_enough = has_sample_ || (is_trained() && !is_paced()) || are_all_short_;
-    if (is_hasty_ && is_enough && is_good(best_rough_)) return;
+    if (worth_.is_hasty() && is_enough && worth_.is_good(best_rough_)) return;
     Nanoseconds far = best_rough_ + best_rough_ / 32;
     if (is_limited() || best_rough_ == max_total_cost) {
       far = max_total_cost;
@@ -473,19 +419,19 @@ class PipelineSearch {
   // Ranks that do not wait for each other have less to gain.
   bool may_be_shaped() const {
     if (problem_.has_speeds() || capacity_ < problem_.capacity()) return false;
-    const bool is_close = best_time() - bound_ <= bound_ / 12;
-    return is_paced() || !is_hasty_ || (!has_sample_ && !is_close);
+    const bool is_close = best_.time() - bound_ <= bound_ / 12;
+    return is_paced() || !worth_.is_hasty() || (!has_sample_ && !is_close);
   }
 
   // Slots as long as suits the pipeline, if they take less than `most`, and, where the step is
   // worth it, such that waste least. Whether other slots of several sizes are not needed.
   bool consider_shaped(Nanoseconds most, bool is_even) {
     ShapedSlots shaped(problem_, room_, heights_);
-    const Nanoseconds before = best_time();
+    const Nanoseconds before = best_.time();
     consider_found(shaped.search(bound_, most, is_even));
-    const bool is_much_better = before - best_time() > before / 100;
+    const bool is_much_better = before - best_.time() > before / 100;
     constexpr double to_pack = 2.5;
-    if (looks_worth_ < to_pack) return is_much_better && is_hasty_;
+    if (worth_.looks() < to_pack) return is_much_better && worth_.is_hasty();
     DraftSlots tight = search_slots(problem_, 0, work_).slots;
     consider_found(shaped.with_ends(tight));
     consider_found(std::move(tight));
@@ -494,7 +440,7 @@ class PipelineSearch {
   // Slots that take the least time without stages, found in haste: the best where few of them hold
   // everything side by side.
   void consider_flat() {
-    if (!is_hasty_ || capacity_ < problem_.capacity()) return;
+    if (!worth_.is_hasty() || capacity_ < problem_.capacity()) return;
     if (problem_.options().keep_groups == KeepGroups::rank) return;
     constexpr std::int32_t few = 6;  // items for each rank
     const std::int32_t num_items = problem_.num_items();
@@ -504,7 +450,7 @@ class PipelineSearch {
     const bool is_one_each = num_items >= num_ranks && num_items - num_ranks <= num_ranks / 8;
     if (is_one_each && !problem_.has_speeds()) return;
     const double cost = 1e5 + 3e3 * num_items;
-    const double lost = static_cast<double>(best_time()) - 1.05 * static_cast<double>(bound_);
+    const double lost = static_cast<double>(best_.time()) - 1.05 * static_cast<double>(bound_);
     Purse& purse = *problem_.purse();
     if (lost < 4 * cost || purse.left() <= 0 || !purse.pays(cost, lost)) return;
     constexpr std::int64_t least_work = 1;
@@ -518,8 +464,8 @@ class PipelineSearch {
     DraftSlots wide = slots;
     const bool is_wider =
         problem_.options().keep_groups != KeepGroups::rank && widen_groups(problem_, wide);
-    const bool is_better = consider(equalized(std::move(slots)), true);
-    return (is_wider && consider(equalized(std::move(wide)), true)) || is_better;
+    const bool is_better = best_.consider_reordered(equalized(std::move(slots)));
+    return (is_wider && best_.consider_reordered(equalized(std::move(wide)))) || is_better;
   }
 
   DraftSlots equalized(DraftSlots slots) const {
@@ -532,54 +478,14 @@ class PipelineSearch {
     return is_paced() ? work_ * 3 : work_ * 4;
   }
 
-  // Of a plan that keeps all limits.
-  Nanoseconds best_time() const {
-    return best_.empty() || best_excess_ > 0 ? max_total_cost : best_time_;
-  }
-
   // What needs no search.
   void consider_dealt() {
     if (is_fixed_ && !has_price_everywhere(problem_, problem_.sizes().front())) return;
-    const Nanoseconds limit = std::min(best_time(), limit_);
+    const Nanoseconds limit = std::min(best_.time(), limit_);
     if (!is_limited() && is_dealt_late(problem_, room_, limit)) return;
-    if (is_fixed_) consider(deal_in_order(problem_), false);
-    auto naive = find_naive_slots(problem_, trial_, bound_, std::min(best_time(), limit_));
-    if (naive) consider(equalized(*std::move(naive)), false);
-  }
-
-  bool consider(Grid grid) {
-    if (grid.is_full && problem_.options().max_activation_bytes == 0) {
-      return is_best(std::move(grid.slots), grid.time, 0);
-    }
-    return consider(equalized(std::move(grid.slots)), false);
-  }
-
-  // Whether they are better than the best so far.
-  bool consider(DraftSlots slots, bool may_reorder) {
-    const std::int64_t limit = problem_.options().max_activation_bytes;
-    if (may_reorder || limit > 0) {
-      const bool is_by_cell = is_fixed_ && problem_.options().sync == Sync::step;
-      if (!is_by_cell) {
-        slots = reordered_slots(problem_, trial_, std::move(slots), num_operations());
-      } else {
-        // Where all cells sit the same slot out, it is none.
-        DraftSlots ordered = reordered_cells(problem_, slots, num_operations());
-        if (num_idle_slots(ordered) < multiple_) slots = std::move(ordered);
-      }
-    }
-    const std::int64_t excess = excess_with(problem_, slots, trial_);
-    const Nanoseconds time = predicted_time(problem_, slots);
-    return is_best(std::move(slots), time, excess);
-  }
-
-  bool is_best(DraftSlots slots, Nanoseconds time, std::int64_t excess) {
-    if (!best_.empty() && std::pair(excess, time) >= std::pair(best_excess_, best_time_)) {
-      return false;
-    }
-    best_excess_ = excess;
-    best_time_ = time;
-    best_ = std::move(slots);
-    return true;
+    if (is_fixed_) best_.consider(deal_in_order(problem_));
+    auto naive = find_naive_slots(problem_, plan_, bound_, std::min(best_.time(), limit_));
+    if (naive) best_.consider(equalized(*std::move(naive)));
   }
 
   const Problem& problem_;
@@ -590,11 +496,10 @@ class PipelineSearch {
   bool is_given_up_ = false;       // no grid keeps it
   std::vector<GridRecipe> grids_;  // roughly, the fastest first
   std::int64_t work_;
-  StepPlan trial_;
+  const StepPlan& plan_;  // the question
   std::int32_t multiple_;
   bool is_fixed_;
-  double looks_worth_;
-  bool is_hasty_;
+  StepWorth worth_;
   bool is_kept_;  // bundles of several items, few of them
   // Whether no static size may be faster.
   bool asks_sizes_;
@@ -606,9 +511,7 @@ class PipelineSearch {
   bool has_start_;                           // which is all that aligned groups get
   std::int32_t best_size_;                   // of grids
   Nanoseconds best_rough_ = max_total_cost;  // as the scout counts
-  DraftSlots best_;
-  Nanoseconds best_time_ = 0;
-  std::int64_t best_excess_ = 0;
+  BestSlots best_;
 };
 
 }  // namespace
