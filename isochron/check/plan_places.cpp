@@ -38,8 +38,12 @@ Violation find_one_slot_violation(const PlanView& view, std::size_t slot) {
 
 Violation find_padding_violation(const PlanView& view) {
   const std::int64_t multiple = view.options().pad_multiple;
-  const std::int64_t num_kept =
-      std::max<std::int64_t>(0, view.num_real() - std::ssize(view.plan().dropped));
+  std::int64_t num_kept = view.num_real();
+  if (view.options().short_ == Short::drop) {
+    for (const SequenceId id : view.plan().dropped)
+      num_kept -= id.value() < view.num_real() ? 1 : 0;
+    num_kept = std::max<std::int64_t>(0, num_kept);
+  }
   const std::int64_t num_missing = rounded_up(num_kept, multiple) * multiple - num_kept;
   if (view.options().pad == Pad::error && num_missing > 0) {
     return fmt::format("{} sequences are not a multiple of {}, but options.pad is error", num_kept,

@@ -48,7 +48,7 @@ StepPlan without_answer(StepPlan plan, Status status, std::string reason) {
 
 // The rows of the first `num_kept` units.
 std::int64_t num_rows_of(const StepPlan& plan, std::size_t num_kept) {
-  if (num_kept == num_units(plan)) return std::ssize(plan.batch.lengths);
+  if (plan.options.keep_groups == KeepGroups::none) return static_cast<std::int64_t>(num_kept);
   std::int64_t num_rows = 0;
   for (std::size_t i = 0; i < plan.batch.lengths.size(); ++i) {
     num_rows += unit_of(plan, i) < num_kept ? 1 : 0;
@@ -65,16 +65,39 @@ std::int64_t fewest_items(const StepPlan& plan) {
   return num_groups * shape.group;
 }
 
+// Whether what runs has to divide by options.pad_multiple.
+bool must_divide(const PlanOptions& options) {
+  return *options.pad != Pad::uneven && options.pad_multiple > 1;
+}
+
 // Why there is no plan without placeholders.
 std::string short_text(const StepPlan& plan, bool is_proved) {
-  const std::string_view units =
-      plan.options.keep_groups == KeepGroups::none ? "sequences" : "groups";
+  const PlanOptions& options = plan.options;
+  const std::string_view units = options.keep_groups == KeepGroups::none ? "sequences" : "groups";
+  const std::string divided = must_divide(options)
+                                  ? fmt::format(", in multiples of {} rows", options.pad_multiple)
+                                  : std::string();
   if (!is_proved) {
-    return fmt::format("no way was found to fill equally many slots on {} ranks with {} {}",
-                       plan.topology.ranks, num_units(plan), units);
+    return fmt::format("no way was found to fill equally many slots on {} ranks with {} {}{}",
+                       plan.topology.ranks, num_units(plan), units, divided);
   }
-  return fmt::format("{} {} cannot fill equally many slots on {} ranks without placeholders",
-                     num_units(plan), units, plan.topology.ranks);
+  return fmt::format("{} {} cannot fill equally many slots on {} ranks without placeholders{}",
+                     num_units(plan), units, plan.topology.ranks, divided);
+}
+
+// Why not all items can be run, whatever stands beside them.
+std::optional<std::string> find_obstacle(const StepPlan& plan, Problem& problem) {
+  if (auto obstacle = find_memory_obstacle(plan, problem)) return obstacle;
+  return apply_oversize(plan, problem);
+}
+
+// Whether the first `num_kept` units could be run without the rows that are added to them.
+bool are_added_rows_at_fault(const StepPlan& plan, std::size_t num_kept) {
+  if (plan.padding_rows == 0) return false;
+  StepPlan real = plan;
+  real.padding_rows = 0;
+  Problem problem(work_of(real, num_kept), within_memory(real), real.cost, real.options);
+  return !find_obstacle(real, problem);
 }
 
 std::int64_t effort_of(const Problem& problem) {
@@ -210,12 +233,9 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
     if (plan.options.pad == Pad::rows) plan.padding_rows = static_cast<std::int32_t>(num_missing);
     Problem problem(work_of(plan, num_kept), within_memory(plan), cost, plan.options);
     is_short = false;
-    if (auto obstacle = find_memory_obstacle(plan, problem)) {
+    if (auto obstacle = find_obstacle(plan, problem)) {
       reason = std::move(*obstacle);
-      return false;
-    }
-    if (auto excluded = apply_oversize(plan, problem)) {
-      reason = std::move(*excluded);
+      is_short = are_added_rows_at_fault(plan, num_kept);  // fewer rows may need none
       return false;
     }
     are_too_few = is_full && problem.num_items() < fewest_items(plan);
@@ -258,22 +278,31 @@ StepPlan plan_step(const Batch& batch, const Topology& topology, const CostModel
   std::size_t kept = num_units(plan);
   bool has_answer = is_answered(kept, true);
   const bool is_dropped = !has_answer && plan.options.short_ == Short::drop;
-  // What can be filled, shows without a search.
-  while (is_dropped && !has_answer && is_short && !are_too_few && kept > 1) {
+  const std::string first_reason = reason;
+  // What can be filled, shows without a search. Of rows that divide a few less may be more, which
+  // ends after some seconds.
+  std::int64_t left = must_divide(plan.options) ? 100'000'000 : max_total_cost;  // rows
+  while (is_dropped && !has_answer && is_short && kept > 1 &&
+         (!are_too_few || must_divide(plan.options))) {
+    left -= std::ssize(plan.batch.lengths) + plan.padding_rows;
+    if (left < 0) note_short(false);
+    if (left < 0) break;
     has_answer = is_answered(--kept, false);
   }
   if (is_dropped && has_answer && !is_answered(kept, true)) has_answer = is_answered(kept, false);
-  const bool must_divide = *plan.options.pad != Pad::uneven && plan.options.pad_multiple > 1;
-  if (has_answer && !must_divide) {
+  if (has_answer && !must_divide(plan.options)) {
     while (kept < num_units(plan) && has_joined(kept, plan)) ++kept;
   }
-  if (!has_answer) {
+  const auto none = [&](Status status, std::string why) {
     plan.padding_rows = rows.num_padding;
-    const Status status = is_proved ? Status::infeasible : Status::unknown;
-    return without_answer(std::move(plan), status, std::move(reason));
+    return without_answer(std::move(plan), status, std::move(why));
+  };
+  if (!has_answer && kept < num_units(plan)) {
+    reason = is_proved ? first_reason : short_text(plan, false);
   }
+  if (!has_answer) return none(is_proved ? Status::infeasible : Status::unknown, reason);
   if (auto excess = find_memory_excess(plan)) {
-    return without_answer(std::move(plan), Status::unknown, std::move(*excess));
+    return none(Status::unknown, std::move(*excess));
   }
   for (std::size_t i = 0; i < num_rows; ++i) {
     if (unit_of(plan, i) >= kept) plan.dropped.emplace_back(static_cast<std::int32_t>(i));

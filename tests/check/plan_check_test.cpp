@@ -285,7 +285,7 @@ TEST(CheckPlan, NamesWhatIsWrongWithWhatIsMissing) {
       {"a padding row dropped", short_plan,
        [](StepPlan& p) {
          p.options.pad = Pad::rows;
-         p.options.pad_multiple = 5;
+         p.options.pad_multiple = 6;
          p.padding_rows = 1;
          p.batch.lengths[4] = 2;
          p.dropped = sequence_ids({5});

@@ -359,10 +359,55 @@ TEST(Plan, DropsUntilWhatIsLeftDivides) {
   const StepPlan none = plan(12, 5, Pad::error);
   EXPECT_EQ(none.status, Status::infeasible);
   EXPECT_EQ(none.reason,
-            "12 sequences cannot fill equally many slots on 5 ranks without placeholders");
+            "12 sequences cannot fill equally many slots on 5 ranks without placeholders, in "
+            "multiples of 3 rows");
   const StepPlan few = plan(2, 2, Pad::rows);
   EXPECT_EQ(few.status, Status::infeasible);
   EXPECT_EQ(few.padding_rows, 1);
+}
+
+// Fewer groups of rows may need more rows that are added, which fill slots as well.
+TEST(Plan, DropsGroupsUntilAddedRowsFillTheSlots) {
+  const StepPlan plan =
+      plan_of(batch_of({1, 1, 1, 1, 1, 1, 1, 1, 1}, "aaaabbbcc"), {.ranks = 4, .capacity = 4},
+              {.counts = Counts::equal,
+               .short_ = Short::drop,
+               .keep_groups = KeepGroups::microbatch,
+               .pad_multiple = 3});
+  EXPECT_EQ(plan.status, Status::optimal);
+  EXPECT_THAT(numbers(plan.dropped), ElementsAre(7, 8));
+  EXPECT_EQ(plan.padding_rows, 2);
+}
+
+// Rows that would have to be added may not fit where the rows of the input do.
+TEST(Plan, DropsRowsUntilNoneIsAddedThatDoesNotFit) {
+  const auto plan = [](Short short_) {
+    return plan_of(batch_of(std::vector<Tokens>(18, 1)), {.ranks = 5, .capacity = 1},
+                   {.counts = Counts::equal, .short_ = short_, .pad_multiple = 3});
+  };
+  EXPECT_THAT(numbers(plan(Short::drop).dropped), ElementsAre(15, 16, 17));
+  EXPECT_EQ(plan(Short::drop).padding_rows, 0);
+  EXPECT_EQ(plan(Short::error).status, Status::infeasible);
+  EXPECT_EQ(plan_of(batch_of({1, 1}), {.ranks = 5, .capacity = 1},
+                    {.counts = Counts::equal, .short_ = Short::drop, .pad_multiple = 3})
+                .reason,
+            "a padding row of 2 tokens needs more than the capacity 1 on each of 1 ranks, the most "
+            "that a group may have");
+}
+
+// Without an answer nothing is dropped, and all rows are padded.
+TEST(Plan, PadsAllRowsWhereThereIsNoAnswer) {
+  const StepPlan plan =
+      plan_of(batch_of({8, 1, 6, 6, 7, 2, 1, 3, 2, 3, 4, 4, 3, 5}),
+              {.ranks = 2, .capacity = 8, .pipeline = {.stages = 2, .virtual_ = 2, .group = 2}},
+              {.max_sequences = 1,
+               .short_ = Short::drop,
+               .pad = Pad::rows,
+               .pad_multiple = 3,
+               .max_activation_bytes = 20'054'016},
+              cost_preset("qwen3-8b_h100"));
+  EXPECT_TRUE(plan.microbatches.empty());
+  EXPECT_EQ(plan.padding_rows, 1);
 }
 
 TEST(Plan, SplitsAMicrobatchBeforeItTakesAPlaceholder) {
