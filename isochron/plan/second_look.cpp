@@ -137,8 +137,8 @@ class SecondLook {
   bool has_grids() const { return is_pipeline_ && !is_annealed(problem_); }
 
   // What looks at a step of that time are worth: in pipelines about a hundredth of it, by what may
-  // be lost; elsewhere less, since there answers are closer to their bounds, unless few items lose
-  // much: then a part of what is more than usual.
+  // be lost; elsewhere less, since there answers are closer to their bounds. Of what is lost more
+  // than usual a quarter for few items, and little for grids.
   double worth(double time) const {
     constexpr std::int32_t few_items = 128;  // they take no time
     const bool is_short = is_time(bound_) && !trial_.options.effort;
@@ -207,11 +207,11 @@ class SecondLook {
     left_ -= cost;
     return true;
   }
-  // From the purse of the plan; beyond that half of what is lost more than usual, of which whole
-  // prompts save most.
+  // From the purse of the plan; beyond that half of what is lost more than usual.
   bool can_pay(double cost) {
     if (problem_.purse()->pays(cost)) return true;
-    const double usual = is_kept() ? 1.2 : 1.22;
+    // Grids of single sequences take long to look at, and seldom save that much.
+    const double usual = has_grids() && !is_kept() ? 1.22 : 1.2;
     const double lost = static_cast<double>(least().time) - usual * least_possible();
     if (paid_beyond_ + cost > lost / 2) return false;
     paid_beyond_ += cost;

@@ -7,26 +7,14 @@
 #include "isochron/plan/baselines.h"
 #include "isochron/plan/pipelines/cell_items.h"
 #include "isochron/plan/pipelines/pipeline_bound.h"
-#include "isochron/simulate/chunk_cost.h"
 
 namespace isochron {
 
 namespace {
 
-// The baseline packs what has to stand alone.
-bool is_allowed(const Problem& problem, const DraftGroup& group) {
-  const auto sizes = problem.sizes();
-  const auto size = static_cast<std::int32_t>(group.ranks.size);
-  return std::find(sizes.begin(), sizes.end(), size) != sizes.end() &&
-         std::all_of(group.items.begin(), group.items.end(), [&](ItemId item) {
-           return problem.item_fits(size, item) &&
-                  (group.items.size() == 1 || !problem.is_alone(item));
-         });
-}
-
-}  // namespace
-
-bool is_dealt_late(const Problem& problem, const RankRoom& room, Nanoseconds limit) {
+// Whether the longest item is known to take longer than that on its way through all stages, or what
+// the busiest cell works: counts are made equal within a cell.
+bool is_late(const Problem& problem, const RankRoom& room, Nanoseconds limit) {
   if (problem.has_speeds()) return false;
   const auto sizes = problem.sizes();
   const auto size = std::find_if(sizes.begin(), sizes.end(),
@@ -49,13 +37,28 @@ bool is_dealt_late(const Problem& problem, const RankRoom& room, Nanoseconds lim
   return pipeline_bound_of(problem, room, most) > limit;
 }
 
+// The baseline packs what has to stand alone.
+bool is_allowed(const Problem& problem, const DraftGroup& group) {
+  const auto sizes = problem.sizes();
+  const auto size = static_cast<std::int32_t>(group.ranks.size);
+  return std::find(sizes.begin(), sizes.end(), size) != sizes.end() &&
+         std::all_of(group.items.begin(), group.items.end(), [&](ItemId item) {
+           return problem.item_fits(size, item) &&
+                  (group.items.size() == 1 || !problem.is_alone(item));
+         });
+}
+
+}  // namespace
+
 std::optional<DraftSlots> find_naive_slots(const Problem& problem, const StepPlan& plan,
-                                           Nanoseconds bound, Nanoseconds limit) {
+                                           const RankRoom& room, Nanoseconds bound,
+                                           Nanoseconds limit) {
   const PlanOptions& options = problem.options();
   const bool is_limited = options.max_activation_bytes > 0;
   const bool is_whole = plan.batch.lengths.size() + static_cast<std::size_t>(plan.padding_rows) ==
                         static_cast<std::size_t>(problem.num_items());
   if (options.keep_groups != KeepGroups::none || !is_whole) return std::nullopt;
+  if (!is_limited && is_late(problem, room, limit)) return std::nullopt;
   const StepPlan naive = naive_plan(plan.batch, plan.topology, plan.cost, options, bound);
   if (!is_limited && naive.predicted_step_ns >= limit) return std::nullopt;
   DraftSlots slots;

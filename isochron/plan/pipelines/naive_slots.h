@@ -9,15 +9,12 @@
 
 namespace isochron {
 
-// Whether bundles that are dealt in order to groups of the smallest static size are known to take
-// longer than that; `room` is that of the pipelines of the question.
-[[nodiscard]] bool is_dealt_late(const Problem& problem, const RankRoom& room, Nanoseconds limit);
-
 // The slots of naive_plan(), what a loader without a planner would do, where that is a plan of the
-// question, which `plan` states. No step is shorter than `bound`. None if they take at least
-// `limit`; where activations are limited, their time does not tell.
+// question, which `plan` states; `room` is that of its pipelines. No step is shorter than `bound`.
+// None if they take at least `limit`, most of which shows before they are made; where activations
+// are limited, their time does not tell.
 [[nodiscard]] std::optional<DraftSlots> find_naive_slots(const Problem& problem,
-                                                         const StepPlan& plan, Nanoseconds bound,
-                                                         Nanoseconds limit);
+                                                         const StepPlan& plan, const RankRoom& room,
+                                                         Nanoseconds bound, Nanoseconds limit);
 
 }  // namespace isochron

@@ -14,7 +14,6 @@
 #include <optional>
 #include <span>
 
-#include "isochron/core/order.h"
 #include "isochron/plan/bundles/kept_slots.h"
 #include "isochron/plan/deal.h"
 #include "isochron/plan/default_effort.h"
@@ -31,14 +30,10 @@
 #include "isochron/plan/pipelines/slot_heights.h"
 #include "isochron/plan/pipelines/step_worth.h"
 #include "isochron/plan/pipelines/thin_slots.h"
-#include "isochron/plan/plan_slots.h"
 #include "isochron/plan/related_problems.h"
 #include "isochron/plan/slots/slot_packer.h"
 #include "isochron/plan/slots/widen_groups.h"
 #include "isochron/schedule/pipeline_schedule.h"
-#include "isochron/simulate/chunk_cost.h"
-#include "isochron/simulate/order_microbatches.h"
-#include "isochron/simulate/pipeline_time.h"
 
 namespace isochron {
 
@@ -166,7 +161,7 @@ class PipelineSearch {
       consider_cells(cells->guess);
       has_cells = true;
     }
-    consider_grids(grids_);
+    consider_grids();
     // What a sample promises may not hold for the whole, which has longer items.
     if (may_have_cells && !has_cells && worth_.is_far(best_.time())) consider_cells({});
     if (!is_fixed_) {
@@ -262,7 +257,7 @@ class PipelineSearch {
     return all;
   }
 
-  // Every static size that may be faster, the likeliest first.
+  // Every static size that may save more than asking it takes, the likeliest first.
   void consider_static_sizes() {
     std::vector<std::pair<Nanoseconds, std::int32_t>> sizes;  // by what they take at least
     const LeastAreas areas(problem_);
@@ -309,16 +304,16 @@ class PipelineSearch {
     if (!slots.empty() && best_.consider(std::move(slots))) best_size_ = size;
   }
 
-  void consider_grids(const std::vector<GridRecipe>& recipes) {
-    if (!recipes.empty()) best_size_ = recipes.front().size;
-    const std::size_t most = !worth_.is_hasty() || !is_paced() ? recipes.size()
+  void consider_grids() {
+    if (!grids_.empty()) best_size_ = grids_.front().size;
+    const std::size_t most = !worth_.is_hasty() || !is_paced() ? grids_.size()
                              : has_sample_                     ? 2
                                                                : 1;
     // What cells of several sizes take roughly is less than what they take in the end.
-    if (worth_.is_hasty() && !recipes.empty())
-      best_rough_ = std::min(best_.time(), recipes.front().time);
-    for (std::size_t i = 0; i < recipes.size(); ++i) {
-      const auto& [time, num_slots, size] = recipes[i];
+    if (worth_.is_hasty() && !grids_.empty())
+      best_rough_ = std::min(best_.time(), grids_.front().time);
+    for (std::size_t i = 0; i < grids_.size(); ++i) {
+      const auto& [time, num_slots, size] = grids_[i];
       is_given_up_ = is_given_up_ || worth_.is_hopeless(time, limit_);
       if ((i >= most || !is_near(time) || is_given_up_) && !is_limited()) break;
       if (asks_sizes_ && !is_limited()) {
@@ -481,10 +476,9 @@ class PipelineSearch {
   // What needs no search.
   void consider_dealt() {
     if (is_fixed_ && !has_price_everywhere(problem_, problem_.sizes().front())) return;
-    const Nanoseconds limit = std::min(best_.time(), limit_);
-    if (!is_limited() && is_dealt_late(problem_, room_, limit)) return;
     if (is_fixed_) best_.consider(deal_in_order(problem_));
-    auto naive = find_naive_slots(problem_, plan_, bound_, std::min(best_.time(), limit_));
+    const Nanoseconds limit = std::min(best_.time(), limit_);
+    auto naive = find_naive_slots(problem_, plan_, room_, bound_, limit);
     if (naive) best_.consider(equalized(*std::move(naive)));
   }
 

@@ -9,7 +9,8 @@ namespace isochron {
 
 // A step of ranks that are pipelines of several stages, by simulate() never slower than
 // naive_plan() where its groups are admitted, nor, unless there is `start`, than a static size that
-// the options admit.
+// the options admit; but for what a rough look excludes, and what may save less than a few times
+// what asking takes (step_worth.h).
 // `plan` holds the question, `room` is that of its pipelines; no step is shorter than `bound`.
 // Keeps options.max_activation_bytes if it finds slots that do. `start` is never better than the
 // answer: what aligned groups get, where groups have any size; else empty.
