@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <vector>
@@ -17,17 +16,28 @@ std::int64_t ceil_divided(std::int64_t dividend, std::int64_t divisor) {
   return (dividend + divisor - 1) / divisor;
 }
 
-// Sizes of groups that hold some item.
-std::vector<std::int32_t> useful_sizes(const Problem& problem) {
+// Sizes of groups that hold some of the items.
+std::vector<std::int32_t> useful_sizes(const Problem& problem, std::span<const ItemId> items) {
   std::vector<std::int32_t> sizes;
   for (const std::int32_t size : problem.sizes()) {
-    for (ItemId item = 0; item < problem.num_items(); ++item) {
-      if (!problem.item_fits(size, item)) continue;
-      sizes.push_back(size);
-      break;
-    }
+    const bool is_useful = std::any_of(items.begin(), items.end(), [&](ItemId item) {
+      return problem.item_fits(size, item);
+    });
+    if (is_useful) sizes.push_back(size);
   }
   return sizes;
+}
+
+// Items that do not have a slot to themselves.
+std::vector<ItemId> items_with_others(const Problem& problem) {
+  // A bundle that keeps its ranks stays with an item that has all of them.
+  const bool have_slots = problem.alone_size() == problem.num_ranks() &&
+                          problem.num_bundles() == problem.num_items();
+  std::vector<ItemId> items;
+  for (ItemId item = 0; item < problem.num_items(); ++item) {
+    if (!have_slots || !problem.is_alone(item)) items.push_back(item);
+  }
+  return items;
 }
 
 // How many groups of a slot can make up all ranks.
@@ -57,11 +67,10 @@ std::optional<GroupCounts> groups_of_all_ranks(const Problem& problem,
 }
 
 // Of items that stand in groups of one size.
-std::int64_t fewest_of_size(const Problem& problem, std::int32_t size) {
+std::int64_t fewest_of_size(const Problem& problem, std::span<const ItemId> items,
+                            std::int32_t size) {
   std::vector<Tokens> tokens;
-  for (ItemId item = 0; item < problem.num_items(); ++item) {
-    tokens.push_back(problem.tokens(size, item));
-  }
+  for (const ItemId item : items) tokens.push_back(problem.tokens(size, item));
   return count_bound(tokens, problem.capacity() * size);
 }
 
@@ -100,29 +109,33 @@ void limit_by_bundles(const Problem& problem, const GroupCounts& counts, SlotLim
 }  // namespace
 
 bool are_full_slots_excluded(const Problem& problem) {
-  const std::vector<std::int32_t> sizes = useful_sizes(problem);
+  const std::vector<ItemId> items = items_with_others(problem);
+  const auto num_items = std::ssize(items);
+  const std::int64_t num_alone = problem.num_items() - num_items;
+  const std::int64_t multiple = problem.topology().pipeline.group;
+  if (items.empty()) return num_alone % multiple != 0;
+  const std::vector<std::int32_t> sizes = useful_sizes(problem, items);
   const auto counts = groups_of_all_ranks(problem, sizes);
   if (!counts) return true;
-  const std::int64_t num_items = problem.num_items();
-  std::vector<ItemId> items(static_cast<std::size_t>(num_items));
-  std::iota(items.begin(), items.end(), 0);
   SlotLimits limits{.most_slots = num_items / counts->fewest,
                     .fewest_groups = fewest_of_sequences(problem, items)};
   if (sizes.size() == 1) {
-    limits.fewest_groups = std::max(limits.fewest_groups, fewest_of_size(problem, sizes.front()));
+    limits.fewest_groups =
+        std::max(limits.fewest_groups, fewest_of_size(problem, items, sizes.front()));
   }
   Tokens tokens = 0;
   for (BundleId bundle = 0; bundle < problem.num_bundles(); ++bundle) {
-    tokens += problem.least_tokens(bundle);
+    const bool is_alone = num_alone > 0 && problem.is_alone(problem.items_of(bundle).front());
+    if (!is_alone) tokens += problem.least_tokens(bundle);
   }
   const Tokens of_a_rank = ceil_divided(tokens, problem.num_ranks());
   limits.fewest_slots = ceil_divided(of_a_rank, problem.capacity());
   if (problem.options().keep_groups == KeepGroups::rank) {
     limit_by_bundles(problem, *counts, limits);
   }
-  const std::int64_t multiple = problem.topology().pipeline.group;
-  const std::int64_t first = ceil_divided(limits.fewest_slots, multiple) * multiple;
-  for (std::int64_t count = first; count <= limits.most_slots; count += multiple) {
+  const std::int64_t first = ceil_divided(limits.fewest_slots + num_alone, multiple) * multiple;
+  for (std::int64_t all = first; all <= limits.most_slots + num_alone; all += multiple) {
+    const std::int64_t count = all - num_alone;
     const std::int64_t fewest = std::max(count * counts->fewest, limits.fewest_groups);
     if (fewest <= std::min(count * counts->most, num_items)) return false;
   }

@@ -84,6 +84,32 @@ TEST(FullCounts, PromptsKeepTheirRanks) {
   EXPECT_FALSE(is_excluded(std::move(work), 4, {}));
 }
 
+// The first ones exceed all ranks, each of which takes a slot.
+TEST(FullCounts, WhatStandsAloneHasASlotToItself) {
+  const auto is_excluded_beside = [](const std::vector<Tokens>& alone, std::vector<Tokens> others,
+                                     std::int32_t max_size, const PipelineShape& shape = {}) {
+    const Topology topology{.ranks = 2, .capacity = 100, .pipeline = shape};
+    others.insert(others.begin(), alone.begin(), alone.end());
+    Problem problem(singles(others), topology, plain_cost(10),
+                    resolved({.context = "dynamic",
+                              .max_context_size = max_size,
+                              .counts = Counts::equal,
+                              .oversize = Oversize::alone},
+                             topology));
+    for (std::size_t i = 0; i < alone.size(); ++i) problem.set_alone(static_cast<ItemId>(i), 2);
+    return are_full_slots_excluded(problem);
+  };
+  EXPECT_FALSE(is_excluded_beside({250}, {90}, 2));
+  EXPECT_TRUE(is_excluded_beside({250}, {90}, 1)) << "the other rank idles";
+  EXPECT_FALSE(is_excluded_beside({250}, {90, 90}, 1));
+  EXPECT_FALSE(is_excluded_beside({250, 300}, {}, 1));
+  const PipelineShape in_pairs{.stages = 2, .virtual_ = 2, .group = 2};
+  EXPECT_FALSE(is_excluded_beside({250, 300}, {}, 1, in_pairs));
+  EXPECT_TRUE(is_excluded_beside({250, 300, 310}, {}, 1, in_pairs));
+  EXPECT_FALSE(is_excluded_beside({250}, {90, 90}, 1, in_pairs));
+  EXPECT_TRUE(is_excluded_beside({250, 300}, {90, 90}, 1, in_pairs)) << "three slots";
+}
+
 TEST(FullCounts, NeverExcludeAPlanThatThereIs) {
   int num_kept = 0;
   for (std::uint64_t seed = 0; seed < num_instances(4000); ++seed) {
