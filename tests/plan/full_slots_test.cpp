@@ -9,6 +9,7 @@
 #include "isochron/check/check.h"
 #include "isochron/plan/bundles/full_cells.h"
 #include "isochron/plan/plan.h"
+#include "isochron/plan/slots/tiled_slots.h"
 #include "tests/plan/equal_counts.h"
 
 namespace isochron {
@@ -188,6 +189,33 @@ TEST(FullSlots, TwoSequencesKeepClearOfTheBorderOfANode) {
     ASSERT_FALSE(plan.microbatches.empty()) << plan.reason;
     EXPECT_LT(plan.predicted_step_ns, 1'000'000) << "no group needs the dear link";
   }
+}
+
+// Ten ranks on nodes of eight without a link between them: no group has all ranks, so what is left
+// over after the dearest have filled slots of their own has nowhere to run.
+TEST(FullSlots, SequencesAreDealtInTurnsWhereNoGroupHasAllRanks) {
+  CostModel cost = plain_cost(10);
+  cost.context = {{.kind = ContextKind::all_gather_kv, .bytes_per_token = 1, .links = {{8, 10, 0}}}};
+  Batch batch;
+  for (const Tokens length : {1000, 1000, 1000, 600, 500, 500, 500, 500, 400, 400, 400, 300, 300})
+    batch.lengths.push_back(length);
+  const Topology topology{.ranks = 10, .capacity = 1000};
+  PlanOptions options{.context = "dynamic", .counts = Counts::equal, .short_ = Short::error};
+  const Problem problem(singles(batch.lengths), topology, cost, resolved(options, topology));
+  const auto dealt = TiledSlots(problem, 1).dealt(5);
+  ASSERT_TRUE(dealt);
+  EXPECT_EQ(dealt->size(), 5U);
+  EXPECT_FALSE(has_placeholder(*dealt));
+  std::size_t num_items = 0;
+  for (const auto& slot : *dealt) {
+    std::int64_t num_ranks = 0;
+    for (const DraftGroup& group : slot) {
+      num_ranks += group.ranks.size;
+      num_items += group.items.size();
+    }
+    EXPECT_EQ(num_ranks, 10);
+  }
+  EXPECT_EQ(num_items, batch.lengths.size());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Micro-batches that cannot fill their slot are pooled and dealt into fewer slots, which have more
 // of them to choose sizes for: dearest first, each into the slot with the least to do that has room
-// for it. What is not filled then is dealt into half as many again.
+// for it. What is not filled then is dealt into half as many again. Where what is left of that cannot
+// run on all ranks, slots get as many micro-batches each.
 
 #include "isochron/plan/slots/tiled_slots.h"
 
@@ -314,7 +315,31 @@ std::optional<DraftSlots> TiledSlots::dealt(std::int32_t num_slots) const {
                     static_cast<std::size_t>(problem_.num_ranks() / problem_.sizes().front());
   auto pool = single_items(most);
   if (!pool) return std::nullopt;
-  return finished({}, *std::move(pool), num_slots);
+  if (auto slots = finished({}, *pool, num_slots)) return slots;
+  return in_turns(*std::move(pool), num_slots);
+}
+
+// The dearest first, to the first slot and on to the last, and back.
+std::optional<DraftSlots> TiledSlots::in_turns(Pool pool, std::int32_t num_slots) const {
+  std::vector<std::pair<Nanoseconds, std::size_t>> dearest;
+  for (std::size_t i = 0; i < pool.size(); ++i) {
+    const TimesBySize times = tiler_.times_of(pool[i]);
+    dearest.emplace_back(-*std::max_element(times.begin(), times.end()), i);
+  }
+  std::sort(dearest.begin(), dearest.end());
+  const auto count = static_cast<std::size_t>(num_slots);
+  std::vector<Pool> parts(count);
+  for (std::size_t k = 0; k < dearest.size(); ++k) {
+    const std::size_t place = k % count;
+    const std::size_t slot = k / count % 2 == 0 ? place : count - 1 - place;
+    parts[slot].push_back(std::move(pool[dearest[k].second]));
+  }
+  DraftSlots slots;
+  for (Pool& part : parts) {
+    slots.push_back(tiled(std::move(part)));
+    if (slots.back().empty()) return std::nullopt;
+  }
+  return slots;
 }
 
 }  // namespace isochron

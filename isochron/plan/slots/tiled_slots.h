@@ -23,7 +23,7 @@ class TiledSlots {
   [[nodiscard]] std::vector<DraftSlots> refilled(const DraftSlots& slots) const;
 
   // With every item on its own as far as there are ranks for that, dealt anew into about so many
-  // slots. Nothing if that is not found.
+  // slots, or dealt out in turns to just as many. Nothing if neither is found.
   [[nodiscard]] std::optional<DraftSlots> dealt(std::int32_t num_slots) const;
 
  private:
@@ -47,6 +47,7 @@ class TiledSlots {
   [[nodiscard]] bool run_on_all(const Pool& pool, DraftSlots& slots) const;
   [[nodiscard]] bool complete(DraftSlots& slots) const;
   [[nodiscard]] std::optional<Pool> single_items(std::size_t most) const;
+  [[nodiscard]] std::optional<DraftSlots> in_turns(Pool pool, std::int32_t num_slots) const;
 
   const Problem& problem_;
   std::int32_t multiple_;
