@@ -9,6 +9,11 @@ namespace isochron {
 
 namespace {
 
+// The most ranks of a group, but for what stands alone.
+std::int32_t largest_allowed(const PlanOptions& options, std::int32_t num_ranks) {
+  return options.max_context_size == 0 ? num_ranks : options.max_context_size;
+}
+
 // No group smaller than a node, or half of one, where whole nodes leave ranks over: these may idle.
 std::vector<std::unique_ptr<Problem>> with_nodes(const Problem& problem) {
   std::vector<std::unique_ptr<Problem>> questions;
@@ -18,8 +23,7 @@ std::vector<std::unique_ptr<Problem>> with_nodes(const Problem& problem) {
   const std::int64_t node = links.front().max_ranks;
   for (const std::int64_t size : {node, node / 2}) {
     PlanOptions options = problem.options();
-    const std::int32_t most =
-        options.max_context_size == 0 ? problem.num_ranks() : options.max_context_size;
+    const std::int32_t most = largest_allowed(options, problem.num_ranks());
     if (size <= options.min_context_size || size > most) continue;
     if (problem.num_ranks() % size == 0) continue;
     options.min_context_size = static_cast<std::int32_t>(size);
@@ -31,8 +35,8 @@ std::vector<std::unique_ptr<Problem>> with_nodes(const Problem& problem) {
 // No group larger than half of what may be: what is long takes longer, and leaves no ranks idle.
 std::unique_ptr<Problem> with_smaller_groups(const Problem& problem) {
   PlanOptions options = problem.options();
-  const std::int32_t largest = problem.sizes().back();
-  options.max_context_size = largest / 2;
+  const std::int32_t most = largest_allowed(options, problem.num_ranks());
+  options.max_context_size = std::min(problem.sizes().back(), most) / 2;
   if (options.max_context_size <= std::max(1, options.min_context_size)) return nullptr;
   return with_options(problem, options);
 }

@@ -64,6 +64,22 @@ TEST(NarrowerQuestions, AskForNoNodeWhereThereAreNoGroups) {
   }
 }
 
+// The long sequence stands alone on all of 17 ranks, of which a group has seven at most: half of
+// all ranks is more than that.
+TEST(NarrowerQuestions, HalfOfAllRanksIsNoLimitWhereGroupsAreSmaller) {
+  const Topology topology{.ranks = 17, .capacity = 100};
+  Problem problem(singles({2000, 40, 30}), topology, plain_cost(10),
+                  resolved({.context = "dynamic",
+                            .min_context_size = 3,
+                            .max_context_size = 7,
+                            .oversize = Oversize::alone},
+                           topology));
+  problem.set_alone(0, 17);
+  for (const NarrowerQuestion& question : narrower_questions(problem)) {
+    EXPECT_LE(question.problem->options().max_context_size, 7);
+  }
+}
+
 // Eight ranks of which long sequences would take all: half of them is asked about too.
 TEST(NarrowerQuestions, FewSequencesAskForSmallerGroups) {
   const Problem problem = equal_counts("dynamic", {700, 40, 30}, 8);
