@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "isochron/pack/bounds.h"
@@ -20,9 +21,8 @@ std::int64_t ceil_divided(std::int64_t dividend, std::int64_t divisor) {
 std::vector<std::int32_t> useful_sizes(const Problem& problem, std::span<const ItemId> items) {
   std::vector<std::int32_t> sizes;
   for (const std::int32_t size : problem.sizes()) {
-    const bool is_useful = std::any_of(items.begin(), items.end(), [&](ItemId item) {
-      return problem.item_fits(size, item);
-    });
+    const bool is_useful = std::any_of(items.begin(), items.end(),
+                                       [&](ItemId item) { return problem.item_fits(size, item); });
     if (is_useful) sizes.push_back(size);
   }
   return sizes;
@@ -31,8 +31,8 @@ std::vector<std::int32_t> useful_sizes(const Problem& problem, std::span<const I
 // Items that do not have a slot to themselves.
 std::vector<ItemId> items_with_others(const Problem& problem) {
   // A bundle that keeps its ranks stays with an item that has all of them.
-  const bool have_slots = problem.alone_size() == problem.num_ranks() &&
-                          problem.num_bundles() == problem.num_items();
+  const bool have_slots =
+      problem.alone_size() == problem.num_ranks() && problem.num_bundles() == problem.num_items();
   std::vector<ItemId> items;
   for (ItemId item = 0; item < problem.num_items(); ++item) {
     if (!have_slots || !problem.is_alone(item)) items.push_back(item);
@@ -106,6 +106,51 @@ void limit_by_bundles(const Problem& problem, const GroupCounts& counts, SlotLim
   }
 }
 
+// Micro-batches that the items of the first bundles need at least, on groups of these sizes.
+class FewestOfFirst {
+ public:
+  FewestOfFirst(const Problem& problem, std::vector<std::int32_t> sizes)
+      : problem_(problem), sizes_(std::move(sizes)) {}
+
+  std::int64_t groups(BundleId num_bundles) const {
+    const std::vector<ItemId> items = items_of(num_bundles);
+    const std::int64_t fewest = fewest_of_sequences(problem_, items);
+    return sizes_.size() > 1 ? fewest
+                             : std::max(fewest, fewest_of_size(problem_, items, sizes_.front()));
+  }
+
+  // The most bundles, fewer than `high`, that need no more; none if even one does.
+  BundleId most_bundles(std::int64_t num_groups, BundleId high) const {
+    BundleId low = 0;
+    while (high - low > 1) {
+      const BundleId middle = low + (high - low) / 2;
+      (groups(middle) <= num_groups ? low : high) = middle;
+    }
+    return low;
+  }
+
+  std::int64_t num_items(BundleId num_bundles) const {
+    std::int64_t count = 0;
+    for (BundleId bundle = 0; bundle < num_bundles; ++bundle) {
+      count += std::ssize(problem_.items_of(bundle));
+    }
+    return count;
+  }
+
+ private:
+  std::vector<ItemId> items_of(BundleId num_bundles) const {
+    std::vector<ItemId> items;
+    for (BundleId bundle = 0; bundle < num_bundles; ++bundle) {
+      const auto parts = problem_.items_of(bundle);
+      items.insert(items.end(), parts.begin(), parts.end());
+    }
+    return items;
+  }
+
+  const Problem& problem_;
+  std::vector<std::int32_t> sizes_;
+};
+
 }  // namespace
 
 bool are_full_slots_excluded(const Problem& problem) {
@@ -140,6 +185,25 @@ bool are_full_slots_excluded(const Problem& problem) {
     if (fewest <= std::min(count * counts->most, num_items)) return false;
   }
   return true;
+}
+
+BundleId most_bundles_of_full_slots(const Problem& problem) {
+  const std::vector<ItemId> items = items_with_others(problem);
+  BundleId most = problem.num_bundles() - 1;
+  if (std::ssize(items) < problem.num_items()) return most;
+  const std::vector<std::int32_t> sizes = useful_sizes(problem, items);
+  // Fewer items may use fewer sizes, which make up the ranks in fewer ways.
+  const auto counts = groups_of_all_ranks(problem, sizes);
+  if (!counts) return 0;
+  const FewestOfFirst fewest(problem, sizes);
+  const std::int64_t multiple = problem.topology().pipeline.group;
+  while (most > 0) {
+    const std::int64_t slots = fewest.num_items(most) / counts->fewest / multiple * multiple;
+    if (slots == 0) return 0;
+    if (fewest.groups(most) <= slots * counts->most) return most;
+    most = fewest.most_bundles(slots * counts->most, most);
+  }
+  return 0;
 }
 
 }  // namespace isochron

@@ -10,4 +10,8 @@ namespace isochron {
 // still not exist.
 [[nodiscard]] bool are_full_slots_excluded(const Problem& problem);
 
+// The most first bundles, fewer than all, whose number leaves it open whether slots of no others
+// are full; 0 if no number does. All numbers between are excluded.
+[[nodiscard]] BundleId most_bundles_of_full_slots(const Problem& problem);
+
 }  // namespace isochron

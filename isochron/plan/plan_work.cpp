@@ -19,6 +19,19 @@ std::size_t unit_of(const StepPlan& plan, std::size_t sequence) {
                                                       : plan.batch.groups[sequence].index();
 }
 
+std::int64_t num_rows_of(const StepPlan& plan, std::size_t num_kept) {
+  if (plan.options.keep_groups == KeepGroups::none) return static_cast<std::int64_t>(num_kept);
+  std::int64_t num_rows = 0;
+  for (std::size_t i = 0; i < plan.batch.lengths.size(); ++i) {
+    num_rows += unit_of(plan, i) < num_kept ? 1 : 0;
+  }
+  return num_rows;
+}
+
+bool must_divide(const PlanOptions& options) {
+  return *options.pad != Pad::uneven && options.pad_multiple > 1;
+}
+
 Work work_of(const StepPlan& plan, std::size_t num_kept) {
   Work work;
   work.lengths = all_lengths(plan);

@@ -7,6 +7,7 @@
 
 #include <utility>
 
+#include "isochron/core/random.h"
 #include "isochron/plan/plan_work.h"
 #include "tests/plan/singles.h"
 #include "tests/support/num_instances.h"
@@ -120,6 +121,71 @@ TEST(FullCounts, NeverExcludeAPlanThatThereIs) {
     num_kept += plan.options.keep_groups == KeepGroups::rank ? 1 : 0;
   }
   EXPECT_GT(num_kept, 0);
+}
+
+// Two in each micro-batch: a slot of four ranks takes from 4 to 8.
+TEST(FullCounts, FewerBundlesMayFillSlots) {
+  const auto most = [](std::size_t num_sequences, std::int32_t ranks, std::int32_t max_sequences,
+                       Tokens length = 1) {
+    const Topology topology{.ranks = ranks, .capacity = 100};
+    const Problem problem(
+        singles(std::vector<Tokens>(num_sequences, length)), topology, plain_cost(10),
+        resolved({.counts = Counts::equal, .max_sequences = max_sequences}, topology));
+    return most_bundles_of_full_slots(problem);
+  };
+  EXPECT_EQ(most(11, 4, 1), 8);
+  EXPECT_EQ(most(12, 4, 1), 8) << "fewer than all";
+  EXPECT_EQ(most(11, 4, 2), 10);
+  EXPECT_EQ(most(11, 4, 0, 60), 8) << "no two of them fit a rank";
+  EXPECT_EQ(most(3, 4, 1), 0);
+  EXPECT_EQ(most(1, 1, 1), 0);
+}
+
+TEST(FullCounts, AllBetweenAreExcluded) {
+  int num_left_out = 0;
+  for (std::uint64_t seed = 0; seed < num_instances(2000); ++seed) {
+    Random random(seed);
+    const auto below = [&](std::uint64_t end) {
+      return static_cast<std::int32_t>(random.below(end));
+    };
+    const std::int32_t ranks = 1 + below(9);
+    const PipelineShape in_pairs{.stages = 2, .virtual_ = 2, .group = 2};
+    const Topology topology{
+        .ranks = ranks, .capacity = 100, .pipeline = below(2) == 0 ? PipelineShape{} : in_pairs};
+    const bool is_kept = below(3) == 0;
+    const PlanOptions options{.context = below(2) == 0 ? "static:1" : "dynamic",
+                              .counts = Counts::equal,
+                              .max_sequences = below(3),
+                              .keep_groups = is_kept ? KeepGroups::rank : KeepGroups::none};
+    std::vector<Tokens> lengths;
+    std::vector<std::vector<ItemId>> bundles;
+    const std::int32_t count = 1 + below(30);
+    for (ItemId item = 0; item < count; ++item) {
+      lengths.push_back(1 + below(100));
+      if (!is_kept || bundles.empty() || below(2) == 0) bundles.emplace_back();
+      bundles.back().push_back(item);
+    }
+    const auto first_of = [&](BundleId num_bundles) {
+      Work work;
+      for (BundleId bundle = 0; bundle < num_bundles; ++bundle) {
+        work.bundles.push_back(bundles[static_cast<std::size_t>(bundle)]);
+        for (const ItemId item : bundles[static_cast<std::size_t>(bundle)]) {
+          work.lengths.push_back(lengths[static_cast<std::size_t>(item)]);
+          work.items.push_back({SequenceId(item)});
+        }
+      }
+      return Problem(std::move(work), topology, plain_cost(10), resolved(options, topology));
+    };
+    const auto num_bundles = static_cast<BundleId>(bundles.size());
+    const BundleId most = most_bundles_of_full_slots(first_of(num_bundles));
+    ASSERT_LT(most, num_bundles) << "seed " << seed;
+    for (BundleId between = most + 1; between < num_bundles; ++between) {
+      EXPECT_TRUE(are_full_slots_excluded(first_of(between)))
+          << "seed " << seed << ": " << between << " of " << num_bundles;
+      ++num_left_out;
+    }
+  }
+  EXPECT_GT(num_left_out, 1000);
 }
 
 }  // namespace

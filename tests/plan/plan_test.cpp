@@ -339,6 +339,16 @@ TEST(Plan, DropsWholePromptGroups) {
   EXPECT_THAT(numbers(plan.dropped), ElementsAre(3, 5));
 }
 
+// One after the other these would be thousands of questions.
+TEST(Plan, DropsThousandsAtOnce) {
+  const StepPlan plan =
+      plan_of(batch_of(std::vector<Tokens>(39'999, 4)), {.ranks = 4000, .capacity = 4},
+              {.counts = Counts::equal, .max_sequences = 1, .short_ = Short::drop});
+  EXPECT_EQ(plan.microbatches.size(), 9u);
+  ASSERT_EQ(plan.dropped.size(), 3999u);
+  EXPECT_EQ(plan.dropped.front().value(), 36'000);
+}
+
 TEST(Plan, DropsUntilWhatIsLeftDivides) {
   const auto plan = [](std::size_t num_rows, std::int32_t ranks, Pad pad) {
     return plan_of(batch_of(std::vector<Tokens>(num_rows, 4)), {.ranks = ranks, .capacity = 4},
