@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "isochron/plan/pipelines/pipeline_search.h"
 #include "isochron/plan/related_problems.h"
+#include "isochron/plan/slots/paced_places.h"
 
 namespace isochron {
 
@@ -48,13 +50,6 @@ std::unique_ptr<Problem> with_training(const Problem& problem) {
   return with_options(problem, options);
 }
 
-// The slots of ranks that are equally fast.
-std::unique_ptr<Problem> without_speeds(const Problem& problem) {
-  Topology topology = problem.topology();
-  topology.rank_speed.clear();
-  return with_same_work(problem, topology, problem.model(), problem.options());
-}
-
 // The slots of the other way to wait.
 std::unique_ptr<Problem> with_other_sync(const Problem& problem) {
   PlanOptions options = problem.options();
@@ -83,7 +78,10 @@ DraftSlots NarrowerQuestion::answer(const Problem& other, DraftSlots slots) cons
   if (other.options().counts == Counts::equal) {
     equalize(other, shape.group, slots);
   }
-  return slots;
+  // Where all wait for each other, which rank runs what makes no difference to other slots.
+  const bool may_move =
+      other.options().sync == Sync::microbatch && other.options().keep_groups != KeepGroups::rank;
+  return may_move ? with_paced_places(other, std::move(slots)) : slots;
 }
 
 std::optional<NarrowerQuestion> find_whole_prompts(const Problem& problem) {
@@ -145,8 +143,10 @@ std::vector<NarrowerQuestion> narrower_questions(const Problem& problem) {
   if (options.keep_groups == KeepGroups::rank && !is_loose && (has_stages || is_paced)) {
     if (auto question = find_whole_prompts(problem)) questions.push_back(*std::move(question));
   }
-  // Cells of several sizes know nothing of slow ranks, and slow ones may be in all of them.
-  if (has_stages && problem.has_speeds()) add({.problem = without_speeds(problem)});
+  // Slow ranks may be in all wide groups.
+  if (has_stages && problem.has_speeds() && (is_fixed || !do_many_wait(problem))) {
+    add({.problem = without_speeds(problem)});
+  }
   // Groups of one size know best which of them are slow, and are even slots of few sequences.
   const bool has_even_slots = is_sparse && !has_stages && options.sync == Sync::microbatch;
   for (const std::int32_t size : problem.sizes()) {

@@ -465,6 +465,11 @@ double Problem::slowness(RankRange ranks) const {
   return 1 / std::min(slowest[first], slowest[first + size - block]);
 }
 
+double Problem::total_speed() const {
+  const std::vector<double>& speeds = topology_.rank_speed;
+  return speeds.empty() ? num_ranks() : std::accumulate(speeds.begin(), speeds.end(), 0.0);
+}
+
 Nanoseconds Problem::slowed(Nanoseconds cost, double slowness) {
   return slowness == 1 ? cost : rounded(static_cast<double>(cost) * slowness);
 }

@@ -156,6 +156,8 @@ class Problem {
   // 1 / speed of the slowest rank of a group; 1 without slow ranks.
   [[nodiscard]] bool has_speeds() const { return !topology_.rank_speed.empty(); }
   [[nodiscard]] double slowness(RankRange ranks) const;
+  // Of all ranks: how many of speed 1 do as much.
+  [[nodiscard]] double total_speed() const;
   // Speed of the fastest group of a size.
   [[nodiscard]] double fastest_speed(std::int32_t size) const {
     return has_speeds() ? fastest_speed_[static_cast<std::size_t>(size)] : 1;

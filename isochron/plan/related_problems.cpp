@@ -88,6 +88,12 @@ std::unique_ptr<Problem> find_coarser(const Problem& problem) {
   return static_cast<double>(problem.microbatch()) * 16 > full ? std::move(coarser) : nullptr;
 }
 
+std::unique_ptr<Problem> without_speeds(const Problem& problem) {
+  Topology topology = problem.topology();
+  topology.rank_speed.clear();
+  return with_same_work(problem, topology, problem.model(), problem.options());
+}
+
 std::unique_ptr<Problem> with_single_sequences(const Problem& problem) {
   PlanOptions options = problem.options();
   options.max_sequences = 1;

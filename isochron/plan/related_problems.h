@@ -23,13 +23,16 @@ namespace isochron {
 [[nodiscard]] std::unique_ptr<Problem> with_options(const Problem& problem,
                                                     const PlanOptions& options);
 
-// With aligned groups, where any size is asked for, as if they were asked alone; none if they do not
-// hold every bundle.
+// With aligned groups, where any size is asked for, as if they were asked alone; none if they do
+// not hold every bundle.
 [[nodiscard]] std::unique_ptr<Problem> find_aligned(const Problem& problem);
 
 // Without the smallest groups, where micro-batches cost so much that larger ones, which pack their
 // tokens better, may be worth the traffic; none elsewhere.
 [[nodiscard]] std::unique_ptr<Problem> find_coarser(const Problem& problem);
+
+// On ranks that are equally fast.
+[[nodiscard]] std::unique_ptr<Problem> without_speeds(const Problem& problem);
 
 // With one sequence in every micro-batch.
 [[nodiscard]] std::unique_ptr<Problem> with_single_sequences(const Problem& problem);

@@ -252,6 +252,57 @@ TEST(PipelinePlan, OneSequenceOfVirtualStagesHasTheBestOfItsSlots) {
 
 // A prompt that stays on a rank is cut into as many micro-batches there as suit its stages, however
 // many ranks have nothing to do.
+// Long sequences run elsewhere, and the slow rank gets a part of what others have. Cells that do
+// not know of it make steps three tenths longer.
+TEST(PipelinePlan, OneSlowRankCostsLittle) {
+  double sum = 0;
+  int num_asked = 0;
+  for (const std::int32_t ranks : {16, 64}) {
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      Batch batch = batch_of(long_tailed_lengths(16 * ranks, seed));
+      Topology topology{.ranks = ranks, .capacity = 16'384, .pipeline = {.stages = 4}};
+      const PlanOptions options{.context = "dynamic"};
+      const StepPlan even = plan_step(batch, topology, cost_7b_h100(), options);
+      topology.rank_speed.assign(static_cast<std::size_t>(ranks), 1);
+      topology.rank_speed[static_cast<std::size_t>(ranks / 3)] = 0.7;
+      const StepPlan plan = checked_plan(batch, topology, cost_7b_h100(), options);
+      sum +=
+          static_cast<double>(plan.predicted_step_ns) / static_cast<double>(even.predicted_step_ns);
+      ++num_asked;
+    }
+  }
+  EXPECT_LE(sum / num_asked, 1.1);
+}
+
+// What is faster than the slowest rank is of use on average, and seldom in the way.
+TEST(PipelinePlan, FasterRanksAreSeldomInTheWay) {
+  double sum = 0;
+  int num_asked = 0;
+  for (std::uint64_t seed = 0; seed < num_instances(24); ++seed) {
+    Random random(seed);
+    const auto ranks = static_cast<std::int32_t>(random.between(4, 140));
+    const Batch batch = batch_of(
+        long_tailed_lengths(ranks * static_cast<std::int32_t>(random.between(1, 8)), seed));
+    Topology topology{.ranks = ranks, .capacity = 16'384, .pipeline = {.stages = 4}};
+    const double slow = 0.6 + 0.3 * random.unit();
+    for (std::int32_t rank = 0; rank < ranks; ++rank) {
+      topology.rank_speed.push_back(random.below(4) == 0 ? slow : 1);
+    }
+    topology.rank_speed.front() = slow;
+    const PlanOptions options{.context = "dynamic",
+                              .sync = random.below(2) == 0 ? Sync::microbatch : Sync::step};
+    const StepPlan plan = checked_plan(batch, topology, cost_7b_h100(), options);
+    topology.rank_speed.assign(topology.rank_speed.size(), slow);
+    const StepPlan all_slow = plan_step(batch, topology, cost_7b_h100(), options);
+    const double part = static_cast<double>(plan.predicted_step_ns) /
+                        static_cast<double>(all_slow.predicted_step_ns);
+    EXPECT_LE(part, 1.15) << "seed " << seed << ", " << ranks << " ranks";
+    sum += part;
+    ++num_asked;
+  }
+  EXPECT_LE(sum / num_asked, 1);
+}
+
 TEST(PipelinePlan, KeptPromptsAreNoSlowerOnMoreRanks) {
   Batch batch = batch_of({906, 154, 95, 181, 1253, 747, 385, 812, 301, 910});
   for (const std::int32_t prompt : {0, 0, 0, 0, 0, 0, 0, 0, 1, 1}) {

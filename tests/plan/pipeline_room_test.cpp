@@ -12,6 +12,7 @@
 #include "isochron/plan/least_areas.h"
 #include "isochron/plan/pipelines/cell_builder.h"
 #include "isochron/plan/pipelines/pipeline_bubble.h"
+#include "isochron/plan/pipelines/pipeline_grid.h"
 #include "isochron/plan/pipelines/rank_room.h"
 #include "isochron/plan/pipelines/slot_heights.h"
 #include "isochron/plan/pipelines/uneven_stages.h"
@@ -352,20 +353,31 @@ TEST(RankRoom, SlotsArePaidFor) {
   EXPECT_NEAR(room.area(1000, 0, range), free.area(1000, 0, range) - 35, 7.1);
 }
 
+std::vector<double> random_speeds(Random& random, const StepQuestion& question) {
+  std::vector<double> speeds;
+  for (std::int32_t rank = 0; rank < question.topology.ranks; ++rank) {
+    speeds.push_back(random.below(3) == 0 ? 0.5 + random.unit() / 2 : 1);
+  }
+  return speeds;
+}
+
 // Drafts hold every item once, where it fits, and take no longer than they say.
 TEST(CellBuilder, BuildsCellsThatKeepTheirTime) {
   int num_found = 0;
   int num_wide = 0;
   int num_spent = 0;
+  int num_slow = 0;
+  int num_timed = 0;
   for (std::uint64_t seed = 0; seed < num_instances(300); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
     const Sync sync = random.below(3) == 0 ? Sync::microbatch : Sync::step;
-    const StepQuestion question =
+    StepQuestion question =
         random_question(seed, {.most_sequences = static_cast<std::size_t>(random.between(4, 80)),
                                .most_ranks = 16,
                                .options = {.context = "dynamic", .sync = sync},
                                .stages = static_cast<std::int32_t>(random.between(2, 4))});
+    if (random.below(2) == 0) question.topology.rank_speed = random_speeds(random, question);
     const Problem problem(singles(question.batch.lengths), question.topology, question.cost,
                           resolved(question.options, question.topology));
     if (!are_all_held(problem)) continue;
@@ -378,15 +390,17 @@ TEST(CellBuilder, BuildsCellsThatKeepTheirTime) {
     CellBuilder builder(problem, problem.capacity(), room, heights, rest, nanoseconds);
     const double area = narrow_area(problem);
     const auto num_slots = static_cast<std::int32_t>(random.between(1, 12));
-    const double asked = (1 + 3 * random.unit()) * area / problem.num_ranks() +
+    const double asked = (1 + 3 * random.unit()) * area / problem.total_speed() +
                          2.0 * num_slots * static_cast<double>(problem.microbatch());
     if (!builder.builds_cells(num_slots, asked)) continue;
     ++num_found;
+    num_slow += problem.has_speeds() ? 1 : 0;
     num_spent += builder.is_spent() ? 1 : 0;
     EXPECT_FALSE(builder.is_spent() && nanoseconds > 1e9);
     EXPECT_LE(builder.time(), 1.03 * asked);
     const CellDraft draft = builder.draft();
     std::set<ItemId> seen;
+    int num_idle = 0;
     const auto slots_per_cell = static_cast<std::size_t>(num_slots);
     std::vector<std::vector<std::int32_t>> taken(
         slots_per_cell,
@@ -397,6 +411,7 @@ TEST(CellBuilder, BuildsCellsThatKeepTheirTime) {
       const RankRange& ranks = draft.cells[i / slots_per_cell].ranks;
       const auto size = static_cast<std::int32_t>(ranks.size);
       num_wide += bin.is_closed ? 1 : 0;
+      num_idle += bin.items.empty() && !bin.is_closed ? 1 : 0;
       EXPECT_TRUE(!bin.is_closed || bin.items.empty());
       Tokens tokens = 0;
       for (const ItemId item : bin.items) {
@@ -411,8 +426,17 @@ TEST(CellBuilder, BuildsCellsThatKeepTheirTime) {
       }
     }
     EXPECT_EQ(seen.size(), static_cast<std::size_t>(problem.num_items()));
+    if (num_idle > 0) continue;  // a placeholder takes time too
+    ++num_timed;
+    const GridShape of_grid{.num_slots = num_slots, .capacity = problem.capacity()};
+    const Grid grid = improved_grid(problem, draft, of_grid, 0, 0);
+    const double planned = static_cast<double>(grid.time - room.transfers()) * shape.stages;
+    const double rounded = 2.0 * num_slots * shape.stages * shape.stages;
+    EXPECT_NEAR(planned, builder.time(), builder.time() * 1e-6 + rounded);
   }
   EXPECT_GT(num_found, 50);
+  EXPECT_GT(num_slow, 20);
+  EXPECT_GT(num_timed, 50);
   EXPECT_GT(num_wide, 0);
   EXPECT_GT(num_spent, 0);
 }

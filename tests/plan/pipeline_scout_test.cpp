@@ -193,10 +193,26 @@ TEST(Sample, IsNotTakenOfWhatHasNoAlikePart) {
   EXPECT_NE(sample_of(pipeline_problem(lengths, 64, {.context = "static:8"})), nullptr);
   const PlanOptions wide{.context = "dynamic", .min_context_size = 32};
   EXPECT_EQ(sample_of(pipeline_problem(lengths, 64, wide)), nullptr);
-  Topology topology{.ranks = 64, .capacity = 16384, .pipeline = {.stages = 4}};
-  topology.rank_speed.assign(64, 0.5);
-  const PlanOptions options = resolved({.context = "dynamic"}, topology);
-  EXPECT_EQ(sample_of(Problem(singles(lengths), topology, cost_7b_h100(), options)), nullptr);
+}
+
+// The second half of every block of eight is slow, but in one block.
+TEST(Sample, HasWholeBlocksOfSlowRanks) {
+  Topology topology{.ranks = 256, .capacity = 16384, .pipeline = {.stages = 4}};
+  for (int rank = 0; rank < 256; ++rank) {
+    topology.rank_speed.push_back(rank % 8 < 4 || rank < 8 ? 1 : 0.5);
+  }
+  const auto sample = [&](Sync sync) {
+    const PlanOptions options = resolved({.context = "dynamic", .sync = sync}, topology);
+    const std::vector<Tokens> lengths(1024, 500);
+    return sample_of(Problem(singles(lengths), topology, cost_7b_h100(), options));
+  };
+  const auto part = sample(Sync::step);
+  ASSERT_NE(part, nullptr);
+  ASSERT_EQ(part->num_ranks(), 16);
+  const std::vector<double>& speeds = part->topology().rank_speed;
+  ASSERT_EQ(speeds.size(), 16u);
+  for (std::size_t rank = 0; rank < 16; ++rank) EXPECT_EQ(speeds[rank], rank % 8 < 4 ? 1 : 0.5);
+  EXPECT_EQ(sample(Sync::microbatch), nullptr);
 }
 
 TEST(Sample, KeepsTogetherWhatIsKeptTogether) {

@@ -30,6 +30,7 @@ CellBuilder::CellBuilder(const Problem& problem, Tokens capacity, const RankRoom
       capacity_(capacity),
       room_(room),
       slot_heights_(heights),
+      rank_order_(problem),
       rest_(rest),
       nanoseconds_left_(nanoseconds) {
   std::vector<double> areas;  // by item
@@ -85,31 +86,43 @@ std::size_t CellBuilder::next_left(std::size_t place) {
   return found;
 }
 
+std::optional<CellBuilder::Seat> CellBuilder::find_seat(std::int64_t first_place,
+                                                        std::int32_t size) {
+  const auto ranks = rank_order_.find_ranks(first_place, size);
+  if (!ranks || ranks->first % problem_.first_step(size) != 0) return std::nullopt;
+  const PriceId price = problem_.price_of(*ranks);
+  if (price < 0) return std::nullopt;
+  return Seat{.table = &table_of(price),
+              .first_place = first_place,
+              .ranks = *ranks,
+              .slowness = problem_.slowness(*ranks)};
+}
+
 // The size on which the item takes the least part of all ranks, for a cell that begins here.
-const CellBuilder::Table* CellBuilder::find_table(std::size_t lead, std::int64_t first,
-                                                  std::int32_t narrowest, std::int32_t widest,
-                                                  SlotRange num_slots, double time) {
+std::optional<CellBuilder::Seat> CellBuilder::best_seat(std::size_t lead, std::int64_t first_place,
+                                                        std::int32_t narrowest, std::int32_t widest,
+                                                        SlotRange num_slots, double time) {
   const ItemId item = order_[lead];
-  const double most_room = room_.area(time, 0, num_slots);
-  PriceId best = -1;
+  const double most_room = room_.area(time * rank_order_.fastest(), 0, num_slots);
+  std::optional<Seat> best;
   double least = infinite;
   for (const std::int32_t size : problem_.sizes()) {
-    const RankRange ranks{.first = first, .size = size};
     if (size < narrowest) continue;
-    if (size > widest || first + size > problem_.num_ranks()) break;
-    if (first % problem_.first_step(size) != 0 || !problem_.item_fits(size, item)) continue;
-    const PriceId price = problem_.price_of(ranks);
-    if (price < 0) continue;
-    const auto cost = static_cast<double>(problem_.item_cost(price, item));
+    if (size > widest || first_place + size > problem_.num_ranks()) break;
+    if (!problem_.item_fits(size, item)) continue;
+    const auto seat = find_seat(first_place, size);
+    if (!seat) continue;
+    const double cost = item_of(*seat->table, lead).cost;
+    const double speed = rank_order_.speed(first_place, first_place + size);
     // No larger group has the smaller area, nor more room than that.
-    if (problem_.grows_from(size) && cost * size / most_room >= least) break;
-    const auto fixed = static_cast<double>(problem_.price(price).fixed);
-    const double room = room_.area(time, cost + fixed, num_slots);
-    if (room <= 0 || cost * size / room >= least) continue;
-    least = cost * size / room;
-    best = price;
+    const double least_area = cost * size * rank_order_.slowest();
+    if (problem_.grows_from(size) && least_area / most_room >= least) break;
+    const double room = room_.area(time / seat->slowness, cost + seat->table->fixed, num_slots);
+    if (room <= 0 || cost * speed / room >= least) continue;
+    least = cost * speed / room;
+    best = seat;
   }
-  return best < 0 ? nullptr : &table_of(best);
+  return best;
 }
 
 CellBuilder::Heights CellBuilder::sorted(std::vector<double> of_slot) {
@@ -222,39 +235,40 @@ double CellBuilder::fill_bin(const Table& table, double height, std::int64_t& nu
 
 // A cell with something in every slot but `closed`, as long as there is anything left: if nothing
 // fits, the smallest.
-void CellBuilder::add_cell(const Table& table, std::int64_t first, const Heights& heights,
-                           std::size_t closed, double time) {
+void CellBuilder::add_cell(const Seat& seat, const Heights& heights, std::size_t closed,
+                           double time) {
+  const Table& table = *seat.table;
+  const double own_time = time / seat.slowness;
   const std::size_t num_slots = heights.of_slot.size();
   const std::size_t first_bin = built_.cells.size() * num_slots;
   built_.cells.push_back(
-      {.cell = {.ranks = {.first = first, .size = table.size}, .line = num_lines_},
-       .is_wide = false,
-       .slot = closed});
+      {.cell = {.ranks = seat.ranks, .line = num_lines_}, .is_wide = false, .slot = closed});
   // What is needed for all slots that are still to come, in cells as narrow as can be.
   const auto num_open = static_cast<std::int64_t>(num_slots) - (closed < num_slots ? 1 : 0);
-  const std::int64_t num_left = problem_.num_ranks() - first - table.size;
+  const std::int64_t num_left = problem_.num_ranks() - seat.first_place - table.size;
   std::int64_t num_more =
       num_items_left_ - (num_open + static_cast<std::int64_t>(num_slots) *
-                                        num_cells(num_left, narrowest_size(first)));
+                                        num_cells(num_left, narrowest_size(seat.first_place)));
   std::size_t place = 0;  // all larger ones are taken, or too large for the slots that follow
   for (const std::size_t slot : heights.tallest_first) {
     if (slot == closed) continue;
     const std::size_t first_placed = built_.placed.size();
-    double cost = fill_bin(table, heights.of_slot[slot] * time, num_more, first_bin + slot, place);
+    double cost =
+        fill_bin(table, heights.of_slot[slot] * own_time, num_more, first_bin + slot, place);
     if (built_.placed.size() == first_placed) {
       while (smallest_ > 0 && next_left(smallest_ - 1) != smallest_ - 1) --smallest_;
       if (smallest_ == 0 || item_of(table, smallest_ - 1).cost == infinite) continue;
       cost = item_of(table, smallest_ - 1).cost;
       put(first_bin + slot, smallest_ - 1);
     }
-    count_slot(table, slot, cost);
+    count_slot(seat, slot, cost);
   }
 }
 
 // A cell that runs one item in the lowest slot that is long enough for it; the others are closed.
-std::size_t CellBuilder::add_wide_cell(const Table& table, std::int64_t first,
-                                       const Heights& heights, std::size_t lead, double time) {
-  const double needed = (item_of(table, lead).cost + table.fixed) / time;
+std::size_t CellBuilder::add_wide_cell(const Seat& seat, const Heights& heights, std::size_t lead,
+                                       double time) {
+  const double needed = part_of_time(seat, lead, time);
   std::size_t slot = heights.tallest_first.front();
   for (const std::size_t lower : heights.tallest_first) {
     if (heights.of_slot[lower] < needed) break;
@@ -262,10 +276,8 @@ std::size_t CellBuilder::add_wide_cell(const Table& table, std::int64_t first,
   }
   put(built_.cells.size() * heights.of_slot.size() + slot, lead);
   built_.cells.push_back(
-      {.cell = {.ranks = {.first = first, .size = table.size}, .line = num_lines_},
-       .is_wide = true,
-       .slot = slot});
-  count_slot(table, slot, item_of(table, lead).cost);
+      {.cell = {.ranks = seat.ranks, .line = num_lines_}, .is_wide = true, .slot = slot});
+  count_slot(seat, slot, item_of(*seat.table, lead).cost);
   return slot;
 }
 
@@ -283,37 +295,38 @@ bool is_tried(const Problem& problem, std::int32_t size) {
 
 }  // namespace
 
-void CellBuilder::add_cells_beside(const Table& wide, std::int64_t first, const Heights& heights,
-                                   std::size_t closed, double time) {
+void CellBuilder::add_cells_beside(const Seat& wide, const Heights& heights, std::size_t closed,
+                                   double time) {
   double limit = 0;
   for (std::size_t slot = 0; slot < heights.of_slot.size(); ++slot) {
     if (slot != closed) limit = std::max(limit, heights.of_slot[slot] * time);
   }
-  const double little = 1.15;
-  const std::int64_t end = first + wide.size;
-  while (first < end && num_items_left_ > 0) {
-    const Table* best = nullptr;
+  constexpr double little = 1.15;
+  const std::int64_t end = wide.first_place + wide.ranks.size;
+  for (std::int64_t first = wide.first_place; first < end && num_items_left_ > 0;) {
+    std::optional<Seat> best;
     double least = infinite;  // area over the best one
     for (const std::int32_t size : problem_.sizes()) {
       if (first + size > end) break;
-      if (size < narrowest_size(first) || first % problem_.first_step(size) != 0) continue;
-      if (!is_tried(problem_, size)) continue;
-      const PriceId price = problem_.price_of({.first = first, .size = size});
-      if (price < 0) continue;
-      const Table& table = table_of(price);
+      if (size < narrowest_size(first) || !is_tried(problem_, size)) continue;
+      const auto seat = find_seat(first, size);
+      if (!seat) continue;
+      const Table& table = *seat->table;
       const std::size_t lead =
-          find_fitting(table, 0, limit - table.fixed, problem_.capacity() * size,
+          find_fitting(table, 0, limit / seat->slowness - table.fixed, problem_.capacity() * size,
                        std::numeric_limits<std::int32_t>::max());
-      const double excess = lead < order_.size()
-                                ? std::max(little, item_of(table, lead).cost * size / areas_[lead])
-                                : infinite;
-      if (best != nullptr && excess > least) continue;
-      best = &table;
+      const double speed = rank_order_.speed(first, first + size) * seat->slowness;
+      double excess = infinite;
+      if (lead < order_.size()) {
+        excess = std::max(little, item_of(table, lead).cost * speed / areas_[lead]);
+      }
+      if (best && excess > least) continue;
+      best = seat;
       least = excess;
     }
-    if (best == nullptr) return;
-    add_cell(*best, first, heights, closed, time);
-    first += best->size;
+    if (!best) return;
+    add_cell(*best, heights, closed, time);
+    first += best->ranks.size;
   }
 }
 
@@ -333,8 +346,8 @@ std::int64_t CellBuilder::num_cells(std::int64_t num_ranks, std::int32_t size) c
 }
 
 // Cells so narrow that there is something for every slot of as many as there is place for.
-std::int32_t CellBuilder::narrowest_size(std::int64_t first) const {
-  const std::int64_t num_left = problem_.num_ranks() - first;
+std::int32_t CellBuilder::narrowest_size(std::int64_t first_place) const {
+  const std::int64_t num_left = problem_.num_ranks() - first_place;
   const auto num_slots = static_cast<std::int64_t>(slot_costs_.size());
   for (const std::int32_t size : problem_.sizes()) {
     if (num_slots * num_cells(num_left, size) <= num_items_left_) return size;
@@ -343,9 +356,9 @@ std::int32_t CellBuilder::narrowest_size(std::int64_t first) const {
 }
 
 // A bin of the slot, whose items cost so much.
-void CellBuilder::count_slot(const Table& table, std::size_t slot, double cost) {
-  PassCost pass =
-      split_cost(static_cast<Nanoseconds>(table.fixed + cost), problem_.model().forward_share);
+void CellBuilder::count_slot(const Seat& seat, std::size_t slot, double cost) {
+  const double own_cost = (seat.table->fixed + cost) * seat.slowness;
+  PassCost pass = split_cost(static_cast<Nanoseconds>(own_cost), problem_.model().forward_share);
   if (problem_.options().pass == Pass::forward) pass.backward = 0;
   PassCost& slowest = slot_costs_[slot];
   if (pass.forward <= slowest.forward && pass.backward <= slowest.backward) return;
@@ -384,32 +397,36 @@ bool CellBuilder::builds_cells(std::int32_t num_slots, double time) {
   const bool is_paced = problem_.options().sync == Sync::microbatch;
   constexpr double much = 1.03;
   const SlotRange counted{.least = num_slots, .most = num_slots};
+  // Of a rank of speed 1.
   const double most_room = std::max(0.0, room_.area(time, 0, counted));
-  room_left_ = problem_.num_ranks() * most_room;
+  const auto room_from = [&](std::int64_t place) {
+    return rank_order_.speed(place, problem_.num_ranks()) * most_room;
+  };
+  room_left_ = room_from(0);
   const std::size_t none = slot_costs_.size();
   std::int64_t first = 0;
   std::int32_t widest = problem_.sizes().back();
   for (std::size_t lead = next_left(0); lead < order_.size(); lead = next_left(0)) {
-    const Table* table =
-        find_table(lead, first, std::min(narrowest_size(first), widest), widest, counted, time);
-    if (table == nullptr) return false;
-    const double needed = (item_of(*table, lead).cost + table->fixed) / time;
-    const double shortest = (item_of(*table, order_.size() - 1).cost + table->fixed) / time;
+    const auto seat =
+        best_seat(lead, first, std::min(narrowest_size(first), widest), widest, counted, time);
+    if (!seat) return false;
+    const double needed = part_of_time(*seat, lead, time);
+    const double shortest = part_of_time(*seat, order_.size() - 1, time);
     const Heights& heights = heights_for(needed, shortest, num_slots);
     if (heights.of_slot.empty()) return false;
-    if (needed > tallest(free_heights_) && table->size > problem_.sizes().front()) {
-      const std::size_t closed = add_wide_cell(*table, first, heights, lead, time);
-      add_cells_beside(*table, first, heights, closed, time);
+    if (needed > tallest(free_heights_) && seat->ranks.size > problem_.sizes().front()) {
+      const std::size_t closed = add_wide_cell(*seat, heights, lead, time);
+      add_cells_beside(*seat, heights, closed, time);
     } else {
-      add_cell(*table, first, heights, none, time);
+      add_cell(*seat, heights, none, time);
     }
     if (std::exchange(is_line_slower_, false)) time_ = std::max(time_, line_time());
     if (next_left(0) == lead || time_ > much * time) return false;
-    first += table->size;
+    first += seat->ranks.size;
     // No rank does more, however the rest is put.
-    room_left_ = static_cast<double>(problem_.num_ranks() - first) * most_room;
+    room_left_ = room_from(first);
     if (area_left_ > room_left_ + area_ * 1e-9) return false;
-    widest = table->size;
+    widest = static_cast<std::int32_t>(seat->ranks.size);
     ++num_lines_;
     if (!is_paced) std::fill(slot_costs_.begin(), slot_costs_.end(), PassCost{});
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "isochron/plan/pipelines/cell_draft.h"
+#include "isochron/plan/pipelines/rank_order.h"
 #include "isochron/plan/pipelines/rank_room.h"
 #include "isochron/plan/pipelines/slot_heights.h"
 #include "isochron/plan/problem.h"
@@ -21,9 +22,9 @@ enum class RestRanks { idle, cells };
 // Builds cells for one time after the other.
 class CellBuilder {
  public:
-  // Ranks are taken for equally fast, and every item is a bundle. Only micro-batches of one item
-  // hold more than `capacity` tokens a rank. `room` and `heights` are those of the question.
-  // Heights are rough once all that was built takes longer than so many nanoseconds.
+  // Every item is a bundle. Only micro-batches of one item hold more than `capacity` tokens a rank.
+  // `room` and `heights` are those of the question. Heights are rough once all that was built takes
+  // longer than so many nanoseconds.
   CellBuilder(const Problem& problem, Tokens capacity, const RankRoom& room, SlotHeights& heights,
               RestRanks rest, double nanoseconds);
 
@@ -78,6 +79,12 @@ class CellBuilder {
     std::vector<double> of_slot;
     std::vector<std::size_t> tallest_first;
   };
+  struct Seat {  // of a cell
+    const Table* table;
+    std::int64_t first_place;  // in the order of the ranks
+    RankRange ranks;
+    double slowness;
+  };
 
   [[nodiscard]] static CellDraft draft_of(const Layout& layout);
   [[nodiscard]] const Table& table_of(PriceId price);
@@ -88,23 +95,25 @@ class CellBuilder {
   [[nodiscard]] const Table::Item& find_item(const Table& table, std::size_t place) const;
   [[nodiscard]] std::size_t next_left(std::size_t place);
   void put(std::size_t bin, std::size_t place);
-  [[nodiscard]] const Table* find_table(std::size_t lead, std::int64_t first,
-                                        std::int32_t narrowest, std::int32_t widest,
-                                        SlotRange num_slots, double time);
+  [[nodiscard]] std::optional<Seat> find_seat(std::int64_t first_place, std::int32_t size);
+  [[nodiscard]] std::optional<Seat> best_seat(std::size_t lead, std::int64_t first_place,
+                                              std::int32_t narrowest, std::int32_t widest,
+                                              SlotRange num_slots, double time);
   [[nodiscard]] static Heights sorted(std::vector<double> of_slot);
   [[nodiscard]] const Heights& heights_for(double lead, double shortest, std::int32_t num_slots);
   [[nodiscard]] static double tallest(const Heights& heights) {
     return heights.of_slot[heights.tallest_first.front()];
   }
-  void add_cell(const Table& table, std::int64_t first, const Heights& heights, std::size_t closed,
-                double time);
-  [[nodiscard]] std::size_t add_wide_cell(const Table& table, std::int64_t first,
-                                          const Heights& heights, std::size_t lead, double time);
-  void add_cells_beside(const Table& wide, std::int64_t first, const Heights& heights,
-                        std::size_t closed, double time);
+  [[nodiscard]] double part_of_time(const Seat& seat, std::size_t place, double time) const {
+    return (item_of(*seat.table, place).cost + seat.table->fixed) * seat.slowness / time;
+  }
+  void add_cell(const Seat& seat, const Heights& heights, std::size_t closed, double time);
+  [[nodiscard]] std::size_t add_wide_cell(const Seat& seat, const Heights& heights,
+                                          std::size_t lead, double time);
+  void add_cells_beside(const Seat& wide, const Heights& heights, std::size_t closed, double time);
   [[nodiscard]] std::int64_t num_cells(std::int64_t num_ranks, std::int32_t size) const;
-  [[nodiscard]] std::int32_t narrowest_size(std::int64_t first) const;
-  void count_slot(const Table& table, std::size_t slot, double cost);
+  [[nodiscard]] std::int32_t narrowest_size(std::int64_t first_place) const;
+  void count_slot(const Seat& seat, std::size_t slot, double cost);
   [[nodiscard]] double line_time();
   [[nodiscard]] double fill_bin(const Table& table, double height, std::int64_t& num_more,
                                 std::size_t bin, std::size_t& place);
@@ -115,6 +124,7 @@ class CellBuilder {
   Tokens capacity_;
   const RankRoom& room_;
   SlotHeights& slot_heights_;
+  RankOrder rank_order_;
   RestRanks rest_;
   double nanoseconds_left_;
   std::vector<ItemId> order_;      // largest first

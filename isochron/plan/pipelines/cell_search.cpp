@@ -56,7 +56,7 @@ std::vector<std::int32_t> slot_counts(const Problem& problem, const PipelineBubb
     counts.push_back(count);
     const double fixed =
         count * (static_cast<double>(problem.microbatch()) + wait_for_transfers(problem));
-    times.push_back((area / problem.num_ranks() + fixed) * (1 + bubble.share(count)));
+    times.push_back((area / problem.total_speed() + fixed) * (1 + bubble.share(count)));
   }
   const double limit = *std::min_element(times.begin(), times.end()) * close.about;
   const auto likely =

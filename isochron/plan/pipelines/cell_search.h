@@ -36,8 +36,8 @@ struct CellQuestion {
   RestRanks rest = RestRanks::idle;
 };
 
-// Cells of several sizes that are done early, where ranks are equally fast and every item is a
-// bundle. `room` and `heights` are those of the problem. None if no cells are found.
+// Cells of several sizes that are done early, where every item is a bundle. `room` and `heights`
+// are those of the problem. None if no cells are found.
 [[nodiscard]] std::optional<FoundCells> search_cells(const Problem& problem, const RankRoom& room,
                                                      SlotHeights& heights,
                                                      const CellQuestion& question);

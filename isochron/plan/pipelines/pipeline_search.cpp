@@ -31,6 +31,7 @@
 #include "isochron/plan/pipelines/step_worth.h"
 #include "isochron/plan/pipelines/thin_slots.h"
 #include "isochron/plan/related_problems.h"
+#include "isochron/plan/slots/paced_places.h"
 #include "isochron/plan/slots/slot_packer.h"
 #include "isochron/plan/slots/widen_groups.h"
 #include "isochron/schedule/pipeline_schedule.h"
@@ -133,8 +134,7 @@ class PipelineSearch {
     Scout scout(problem_, room_, heights_, capacity_, bound_, num_operations(), worth_.is_hasty());
     has_sample_ = scout.has_sample();
     best_rough_ = best_.time();
-    // Cells know nothing of slow ranks, but the exchanges that follow do, where there is time.
-    const bool are_cells_skipped = worth_.is_hasty() && (are_all_short_ || problem_.has_speeds());
+    const bool are_cells_skipped = worth_.is_hasty() && are_all_short_ && !problem_.has_speeds();
     const bool may_have_cells = !is_fixed_ && !is_kept_ && !are_cells_skipped;
     std::optional<RoughCells> cells;
     const auto scout_cells = [&] {
@@ -145,7 +145,10 @@ class PipelineSearch {
     // better cells.
     const bool are_long =
         worth_.is_hasty() && !is_trained() && !holds_all(problem_, problem_.sizes().front());
-    if (may_have_cells && !has_sample_) {
+    // Where some ranks are slow, grids are soon found and often near.
+    const bool are_grids_first = worth_.is_hasty() && problem_.has_speeds();
+    bool has_cells = may_have_cells && !has_sample_ && !are_grids_first;
+    if (has_cells) {
       consider_cells({});
       best_rough_ = best_.time();
     } else if (may_have_cells && are_long) {
@@ -156,14 +159,18 @@ class PipelineSearch {
     if (grids_.empty() && !has_start_ && !are_better) grids_ = find_grids(scout);
     if (may_have_cells && has_sample_ && !cells && !worth_.is_near_bound(best_rough_))
       scout_cells();
-    bool has_cells = may_have_cells && !has_sample_;
     if (cells && is_near(cells->time)) {
       consider_cells(cells->guess);
       has_cells = true;
     }
     consider_grids();
     // What a sample promises may not hold for the whole, which has longer items.
-    if (may_have_cells && !has_cells && worth_.is_far(best_.time())) consider_cells({});
+    const bool is_far = worth_.is_far(best_.time());
+    if (do_many_wait(problem_) && problem_.has_speeds() && !is_kept_ && !is_fixed_) {
+      if (is_far || !worth_.is_hasty()) consider_equal_ranks();
+    } else if (is_far && may_have_cells && !has_cells) {
+      consider_cells({});
+    }
     if (!is_fixed_) {
       consider_mixed(scout);
       consider_flat();
@@ -174,16 +181,29 @@ class PipelineSearch {
     }
   }
 
-  // Whether slots that suit the pipeline are so good that nothing else need be tried: the more
-  // ranks wait for each other, the more even are slots of all of them, and the less cells of their
-  // own.
+  // Whether slots that suit the pipeline are so good that nothing else need be tried.
   bool are_slots_enough() {
-    constexpr std::int32_t many = 128;
-    const bool are_likely = worth_.is_hasty() && is_paced() && !is_fixed_ && may_be_shaped() &&
-                            problem_.num_ranks() >= many &&
-                            problem_.options().keep_groups != KeepGroups::rank &&
+    const bool are_likely = worth_.is_hasty() && do_many_wait(problem_) && !is_fixed_ &&
+                            may_be_shaped() && problem_.options().keep_groups != KeepGroups::rank &&
                             is_even(problem_, room_, bound_);
     return are_likely && consider_shaped(std::min(best_.time(), worth_.good_time()), true);
+  }
+
+  // The slots of equally fast ranks, on ranks that suit them, where that may save a few times what
+  // asking takes: where all wait for each other, which rank runs what makes no difference to other
+  // slots.
+  void consider_equal_ranks() {
+    const double cost = 1e6 + 2.5e3 * problem_.num_items();
+    const double lost = static_cast<double>(best_.time()) - 1.1 * static_cast<double>(bound_);
+    const double few_times = has_start_ ? 16 : 4;  // aligned groups have asked already
+    if (lost < few_times * cost) return;
+    const auto equal = without_speeds(problem_);
+    const RankRoom room = rank_room_of(*equal);
+    StepPlan same = plan_;
+    same.topology.rank_speed.clear();
+    PipelineSearch search(*equal, same, room, pipeline_bound(*equal, room), work_, {});
+    DraftSlots slots = search.run();
+    if (!slots.empty()) best_.consider(with_paced_places(problem_, std::move(slots)));
   }
 
   // A rough time that may become the best when the plan is made properly, the more likely the
@@ -509,6 +529,11 @@ class PipelineSearch {
 };
 
 }  // namespace
+
+bool do_many_wait(const Problem& problem) {
+  constexpr std::int32_t many = 128;
+  return problem.options().sync == Sync::microbatch && problem.num_ranks() >= many;
+}
 
 DraftSlots search_pipeline(const Problem& problem, const StepPlan& plan, const RankRoom& room,
                            Nanoseconds bound, std::int64_t work, DraftSlots start) {

@@ -7,6 +7,10 @@
 
 namespace isochron {
 
+// Whether ranks wait for so many others that slots of all of them are better than cells of their
+// own. Where some are slow, the search then tries the slots of equally fast ones.
+[[nodiscard]] bool do_many_wait(const Problem& problem);
+
 // A step of ranks that are pipelines of several stages, by simulate() never slower than
 // naive_plan() where its groups are admitted, nor, unless there is `start`, than a static size that
 // the options admit; but for what a rough look excludes, and what may save less than a few times

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -20,15 +21,28 @@ std::int32_t ranks_of_sample(std::int32_t num_ranks, std::int32_t least) {
   return 0;
 }
 
+// Those of the same part of all blocks of ranks, in which wide groups find what they find there.
+std::vector<double> speeds_of_sample(const std::vector<double>& speeds, std::int32_t ranks) {
+  const auto count = static_cast<std::size_t>(ranks);
+  const std::size_t block = std::gcd(count, std::size_t{8});
+  const std::size_t step = speeds.size() / count;
+  std::vector<double> sample;
+  for (std::size_t first = step / 2 * block; sample.size() < count; first += step * block) {
+    for (std::size_t i = 0; i < block; ++i) sample.push_back(speeds[first + i]);
+  }
+  return sample;
+}
+
 }  // namespace
 
 std::unique_ptr<Problem> sample_of(const Problem& problem) {
   // The more ranks wait for each other, the more they wait: only many are like more.
   const bool is_paced = problem.options().sync == Sync::microbatch;
   const std::int32_t ranks = ranks_of_sample(problem.num_ranks(), is_paced ? 64 : 16);
-  if (ranks == 0 || problem.has_speeds()) return nullptr;
+  if (ranks == 0 || (is_paced && problem.has_speeds())) return nullptr;
   Topology topology = problem.topology();
   topology.ranks = ranks;
+  if (problem.has_speeds()) topology.rank_speed = speeds_of_sample(topology.rank_speed, ranks);
   PlanOptions options = problem.options();
   const ContextMode mode = context_mode(options.context);
   options.max_context_size = std::min(options.max_context_size, ranks);

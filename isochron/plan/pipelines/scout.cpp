@@ -92,7 +92,7 @@ std::unique_ptr<Problem> alike_sample_of(const Problem& problem, const RankRoom&
 }  // namespace
 
 bool is_even(const Problem& problem, const RankRoom& room, Nanoseconds bound) {
-  const auto mean = static_cast<Nanoseconds>(narrow_area(problem) / problem.num_ranks());
+  const auto mean = static_cast<Nanoseconds>(narrow_area(problem) / problem.total_speed());
   const Nanoseconds even = pipeline_bound_of(problem, room, mean);
   return static_cast<double>(bound) <= static_cast<double>(even) * (1 + 2 * much);
 }
