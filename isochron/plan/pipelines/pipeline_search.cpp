@@ -150,6 +150,7 @@ class PipelineSearch {
     bool has_cells = may_have_cells && !has_sample_ && !are_grids_first;
     if (has_cells) {
       consider_cells({});
+      if (problem_.has_speeds() && !is_paced()) consider_cells_of_equal_ranks();
       best_rough_ = best_.time();
     } else if (may_have_cells && are_long) {
       scout_cells();
@@ -253,6 +254,18 @@ class PipelineSearch {
     const Nanoseconds planned = grid.time;
     best_.consider(std::move(grid));
     return best_.time() > planned + planned / 10;
+  }
+
+  // Cells of equally fast ranks, from which exchanges take what slow ones have no time for: these
+  // are in wide cells too, which cells that know of them avoid.
+  void consider_cells_of_equal_ranks() {
+    const auto equal = without_speeds(problem_);
+    auto cells = search_cells(*equal, room_, heights_,
+                              {.capacity = capacity_, .bound = pipeline_bound(*equal, room_)});
+    if (!cells) return;
+    const GridShape shape{.num_slots = cells->found.num_slots, .capacity = capacity_};
+    best_.consider(
+        improved_grid(problem_, std::move(cells->draft), shape, bound_, num_operations()));
   }
 
   // Grids of static sizes, of each the fastest, roughly.
