@@ -195,7 +195,8 @@ TEST(FullSlots, TwoSequencesKeepClearOfTheBorderOfANode) {
 // over after the dearest have filled slots of their own has nowhere to run.
 TEST(FullSlots, SequencesAreDealtInTurnsWhereNoGroupHasAllRanks) {
   CostModel cost = plain_cost(10);
-  cost.context = {{.kind = ContextKind::all_gather_kv, .bytes_per_token = 1, .links = {{8, 10, 0}}}};
+  cost.context = {
+      {.kind = ContextKind::all_gather_kv, .bytes_per_token = 1, .links = {{8, 10, 0}}}};
   Batch batch;
   for (const Tokens length : {1000, 1000, 1000, 600, 500, 500, 500, 500, 400, 400, 400, 300, 300})
     batch.lengths.push_back(length);

@@ -1,7 +1,7 @@
 // Micro-batches that cannot fill their slot are pooled and dealt into fewer slots, which have more
 // of them to choose sizes for: dearest first, each into the slot with the least to do that has room
-// for it. What is not filled then is dealt into half as many again. Where what is left of that cannot
-// run on all ranks, slots get as many micro-batches each.
+// for it. What is not filled then is dealt into half as many again. Where what is left of that
+// cannot run on all ranks, slots get as many micro-batches each.
 
 #include "isochron/plan/slots/tiled_slots.h"
 
