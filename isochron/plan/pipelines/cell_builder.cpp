@@ -281,8 +281,6 @@ std::size_t CellBuilder::add_wide_cell(const Seat& seat, const Heights& heights,
   return slot;
 }
 
-// The cells beside the slot of a wide one: of those sizes on which the largest item that fits costs
-// little more than on its best one, the widest.
 namespace {
 
 // Of very many sizes the wide ones in steps of an eighth.
@@ -295,6 +293,8 @@ bool is_tried(const Problem& problem, std::int32_t size) {
 
 }  // namespace
 
+// The cells beside the slot of a wide one: of those sizes on which the largest item that fits costs
+// little more than on its best one, the widest.
 void CellBuilder::add_cells_beside(const Seat& wide, const Heights& heights, std::size_t closed,
                                    double time) {
   double limit = 0;

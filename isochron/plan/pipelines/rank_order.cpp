@@ -12,20 +12,16 @@ RankOrder::RankOrder(const Problem& problem) {
   fastest_ = *std::max_element(speeds.begin(), speeds.end());
   slowest_ = *std::min_element(speeds.begin(), speeds.end());
   const std::int64_t num_ranks = problem.num_ranks();
-  if (problem.is_aligned()) {
-    for (std::int64_t first = 0; first < num_ranks;) {
-      const auto left = static_cast<std::uint64_t>(num_ranks - first);
-      const Block block{.first = first, .size = static_cast<std::int64_t>(std::bit_floor(left))};
-      add(problem, block);
-      first += block.size;
-    }
-  } else {
-    rank_at_.resize(speeds.size());
-    std::iota(rank_at_.begin(), rank_at_.end(), 0);
+  for (std::int64_t first = 0; problem.is_aligned() && first < num_ranks;) {
+    const auto left = static_cast<std::uint64_t>(num_ranks - first);
+    const Block block{.first = first, .size = static_cast<std::int64_t>(std::bit_floor(left))};
+    add(problem, block);
+    first += block.size;
   }
   speed_before_ = {0};
-  for (const std::int64_t rank : rank_at_) {
-    speed_before_.push_back(speed_before_.back() + speeds[static_cast<std::size_t>(rank)]);
+  for (std::int64_t place = 0; place < num_ranks; ++place) {
+    const auto rank = static_cast<std::size_t>(find_ranks(place, 1)->first);
+    speed_before_.push_back(speed_before_.back() + speeds[rank]);
   }
 }
 
@@ -57,7 +53,7 @@ std::optional<RankRange> RankOrder::find_ranks(std::int64_t first_place, std::in
 }
 
 double RankOrder::speed(std::int64_t first_place, std::int64_t end) const {
-  if (rank_at_.empty()) return static_cast<double>(end - first_place);
+  if (speed_before_.empty()) return static_cast<double>(end - first_place);
   return speed_before_[static_cast<std::size_t>(end)] -
          speed_before_[static_cast<std::size_t>(first_place)];
 }

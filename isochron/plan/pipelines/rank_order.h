@@ -34,9 +34,8 @@ class RankOrder {
   [[nodiscard]] double part_unused(const Problem& problem, const Block& block) const;
   void add(const Problem& problem, const Block& block);
 
-  // Of ranks that are not equally fast:
-  std::vector<std::int64_t> rank_at_;  // by place
-  std::vector<double> speed_before_;   // of all ranks at earlier places
+  std::vector<std::int64_t> rank_at_;  // by place; empty: ranks are in their own order
+  std::vector<double> speed_before_;   // of all ranks at earlier places; empty: all are equal
   double fastest_ = 1;
   double slowest_ = 1;
 };
